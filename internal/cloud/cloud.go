@@ -1,0 +1,133 @@
+// Package cloud is the boundary to the cloud, in words that hold for any
+// provider: launch requests, instances, offerings and kinds of error.
+//
+// It imports core/world and below. Fleets, launch templates, subnets, security
+// groups and images exist only under internal/aws.
+package cloud
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"karpenter/internal/core/label"
+	"karpenter/internal/core/quantity"
+	"karpenter/internal/core/world"
+)
+
+// LaunchRequest asks for one machine.
+type LaunchRequest struct {
+	// Claim is the name of the NodeClaim; Token its UID, which identifies the
+	// launch: the same token never makes a second machine.
+	Claim string
+	Token string
+	Pool  string
+	// PoolLabel is the label key under which the pool's name is written
+	// (label.Provisioner or label.NodePool).
+	PoolLabel string
+	Class     world.ClassRef
+	Kubelet   world.Kubelet
+	// Requirements limit instance type, zone, capacity type and everything
+	// else; Requests is the least that the machine must offer, daemons
+	// included.
+	Requirements  []label.Requirement
+	Requests      quantity.Resources
+	Labels        map[string]string
+	Taints        []world.Taint
+	StartupTaints []world.Taint
+}
+
+// Prepared is a launch that can be sent, and sent again, without looking
+// anything up. It is text so that it can be stored on the NodeClaim.
+type Prepared string
+
+// Instance is a machine as the cloud knows it.
+type Instance struct {
+	ID         string
+	ProviderID string
+	Type       string
+	Zone       string
+	// CapacityType is label.Spot or label.OnDemand.
+	CapacityType string
+	ImageID      string
+	PrivateDNS   string
+	State        State
+	Launched     time.Time
+	// Token and Claim are read from the instance's tags; empty if absent.
+	Token string
+	Claim string
+	Tags  map[string]string
+	// Labels, Capacity and Allocatable are what the instance type promises.
+	// They are set by Launch, and by Describe where the type is known.
+	Labels      map[string]string
+	Capacity    quantity.Resources
+	Allocatable quantity.Resources
+}
+
+// State of an instance.
+type State string
+
+// The states of an instance.
+const (
+	Pending      State = "pending"
+	Running      State = "running"
+	ShuttingDown State = "shutting-down"
+	Terminated   State = "terminated"
+	Stopping     State = "stopping"
+	Stopped      State = "stopped"
+)
+
+// Gone reports whether the instance will never run again.
+func (s State) Gone() bool { return s == ShuttingDown || s == Terminated }
+
+// OfferingKey names an offering.
+type OfferingKey struct {
+	Type         string
+	Zone         string
+	CapacityType string
+}
+
+// String writes capacityType:type:zone.
+func (k OfferingKey) String() string { return k.CapacityType + ":" + k.Type + ":" + k.Zone }
+
+// NoCapacityError: every offering of the request was refused. The record is
+// given up; the next plan is made without the refused offerings.
+type NoCapacityError struct {
+	Refused []OfferingKey
+	Detail  string
+}
+
+func (e *NoCapacityError) Error() string {
+	keys := make([]string, 0, 5)
+	for _, k := range e.Refused[:min(len(e.Refused), 5)] {
+		keys = append(keys, k.String())
+	}
+	if more := len(e.Refused) - len(keys); more > 0 {
+		keys = append(keys, fmt.Sprintf("and %d more", more))
+	}
+	return fmt.Sprintf("no capacity: %s (refused: %s)", e.Detail, strings.Join(keys, ", "))
+}
+
+// ThrottledError: the cloud asks us to be slower. The same call is repeated
+// later.
+type ThrottledError struct{ Err error }
+
+func (e *ThrottledError) Error() string { return "throttled by the cloud: " + e.Err.Error() }
+func (e *ThrottledError) Unwrap() error { return e.Err }
+
+// BadClassError: the class cannot be used as it is; waiting does not help,
+// changing the object does. Field says where, Problem what and what to do.
+type BadClassError struct {
+	Class   world.ClassRef
+	Field   string
+	Problem string
+}
+
+func (e *BadClassError) Error() string {
+	return fmt.Sprintf("%s %q: %s: %s", e.Class.Kind, e.Class.Name, e.Field, e.Problem)
+}
+
+// NotFoundError: the cloud does not know the instance (any more).
+type NotFoundError struct{ ID string }
+
+func (e *NotFoundError) Error() string { return fmt.Sprintf("instance %q not found", e.ID) }

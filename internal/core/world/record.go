@@ -1,0 +1,62 @@
+package world
+
+import (
+	"time"
+
+	"karpenter/internal/core/label"
+	"karpenter/internal/core/quantity"
+)
+
+// Record is the durable record of one machine: a NodeClaim.
+type Record struct {
+	Name string `json:"name"`
+	// Token identifies the launch: the UID of the NodeClaim. It is the client
+	// token of the cloud call and a tag of the instance.
+	Token string `json:"token"`
+	// Pool owns the record; empty for stand-alone claims.
+	Pool     string    `json:"pool,omitempty"`
+	PoolKind string    `json:"poolKind,omitempty"`
+	Class    ClassRef  `json:"class"`
+	Created  time.Time `json:"created"`
+	// DeletedAt is the deletion timestamp of the NodeClaim.
+	DeletedAt *time.Time `json:"deletedAt,omitempty"`
+
+	Requirements  []label.Requirement `json:"requirements,omitempty"`
+	Requests      quantity.Resources  `json:"requests"`
+	Labels        map[string]string   `json:"labels,omitempty"`
+	Annotations   map[string]string   `json:"annotations,omitempty"`
+	Taints        []Taint             `json:"taints,omitempty"`
+	StartupTaints []Taint             `json:"startupTaints,omitempty"`
+	// Pods are the pods for which the machine was bought.
+	Pods []ObjectName `json:"pods,omitempty"`
+
+	// LaunchRequest is the prepared cloud call, stored before it is sent and
+	// sent again byte for byte; empty until prepared.
+	LaunchRequest string `json:"launchRequest,omitempty"`
+
+	ProviderID  string             `json:"providerID,omitempty"`
+	ImageID     string             `json:"imageID,omitempty"`
+	NodeName    string             `json:"nodeName,omitempty"`
+	Capacity    quantity.Resources `json:"capacity"`
+	Allocatable quantity.Resources `json:"allocatable"`
+
+	Launched    Condition `json:"launched"`
+	Registered  Condition `json:"registered"`
+	Initialized Condition `json:"initialized"`
+	// InstanceTerminating: the cloud was asked to terminate the instance.
+	InstanceTerminating bool `json:"instanceTerminating,omitempty"`
+	// Deadline is when draining ends whatever is left; nil = no deadline.
+	Deadline *time.Time `json:"deadline,omitempty"`
+}
+
+// Condition is one condition of a record.
+type Condition struct {
+	// Status is True, False or Unknown; empty if never set.
+	Status  string    `json:"status,omitempty"`
+	Since   time.Time `json:"since"`
+	Reason  string    `json:"reason,omitempty"`
+	Message string    `json:"message,omitempty"`
+}
+
+// True reports whether the condition holds.
+func (c Condition) True() bool { return c.Status == "True" }
