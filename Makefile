@@ -1,0 +1,49 @@
+# Everything needs Go, make and git only. `make help` lists the targets.
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# Modules of this repository. The lab compiles Kubernetes, always without cgo,
+# so that one build cache serves its binaries and its tests.
+LAB := env CGO_ENABLED=0 go -C lab
+
+.PHONY: help demo test test-unit test-lab check gen lab-up lab-down lab-status bench test-aws
+
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: ## the main job on a real control plane and a simulated EC2; KEEP=1 leaves it running
+	@$(LAB) run ./cmd/lab demo $(if $(KEEP),--keep)
+
+test: test-unit test-lab ## all tests; needs Go alone
+
+test-unit:
+	@echo "== unit tests =="
+	@go test ./...
+
+test-lab:
+	@echo "== tests on a real control plane (the first run builds it) =="
+	@$(LAB) run ./cmd/lab build
+	@$(LAB) test -timeout 25m ./...
+
+check: ## the inner loop: format, vet, lint, import rules, unit tests with the race detector, generated files
+	@hack/check.sh
+
+gen: ## regenerate deepcopy functions and CRDs
+	@tools/gen.sh
+
+lab-up: ## start the lab in the background; prints its kubeconfig
+	@$(LAB) run ./cmd/lab up
+
+lab-down: ## stop the lab and everything it started
+	@$(LAB) run ./cmd/lab down
+
+lab-status: ## say what runs
+	@$(LAB) run ./cmd/lab status
+
+bench: ## benchmarks: time and memory
+	@go test -run '^$$' -bench . -benchmem ./internal/...
+
+test-aws: ## the provider's suite against moto_server (where it is installed)
+	@hack/test-aws.sh
