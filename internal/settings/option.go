@@ -1,0 +1,205 @@
+package settings
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"karpenter/internal/core/quantity"
+)
+
+// option is one thing that an operator can set, with all the names it goes by.
+type option struct {
+	// key is the name in the ConfigMap karpenter-global-settings.
+	key string
+	// env lists the names of environment variables, the preferred one first.
+	// The flag is the preferred name in lower case with dashes.
+	env  []string
+	help string
+	set  func(*Settings, string) error
+}
+
+// options is the one list of all settings; ConfigMap, environment and flags
+// are three ways to the same entries.
+var options = []option{
+	{"batchIdleDuration", []string{"BATCH_IDLE_DURATION"}, "window ends after this long without a new pod",
+		duration(func(s *Settings) *time.Duration { return &s.BatchIdle })},
+	{"batchMaxDuration", []string{"BATCH_MAX_DURATION"}, "window ends after this long at the latest",
+		duration(func(s *Settings) *time.Duration { return &s.BatchMax })},
+	{"featureGates.driftEnabled", []string{"DRIFT_ENABLED"}, "replace machines that no longer match their pool or class",
+		boolean(func(s *Settings) *bool { return &s.DriftEnabled })},
+	{"aws.clusterName", []string{"CLUSTER_NAME"}, "name of the cluster (required)",
+		text(func(s *Settings) *string { return &s.ClusterName })},
+	{"aws.clusterEndpoint", []string{"CLUSTER_ENDPOINT"}, "URL under which machines reach the API server",
+		text(func(s *Settings) *string { return &s.ClusterEndpoint })},
+	{"aws.defaultInstanceProfile", []string{"DEFAULT_INSTANCE_PROFILE"}, "instance profile of classes that name none",
+		text(func(s *Settings) *string { return &s.DefaultInstanceProfile })},
+	{"aws.interruptionQueueName", []string{"INTERRUPTION_QUEUE"}, "SQS queue with interruption notices; empty = off",
+		text(func(s *Settings) *string { return &s.InterruptionQueue })},
+	{"aws.enablePodENI", []string{"ENABLE_POD_ENI"}, "count branch network interfaces as a resource",
+		boolean(func(s *Settings) *bool { return &s.EnablePodENI })},
+	{"aws.enableENILimitedPodDensity", []string{"ENABLE_ENI_LIMITED_POD_DENSITY"}, "limit pods by network interfaces",
+		boolean(func(s *Settings) *bool { return &s.EnableENILimitedPodDensity })},
+	{"aws.isolatedVPC", []string{"ISOLATED_VPC"}, "do not call services outside the VPC (prices)",
+		boolean(func(s *Settings) *bool { return &s.IsolatedVPC })},
+	{"aws.vmMemoryOverheadPercent", []string{"VM_MEMORY_OVERHEAD_PERCENT"}, "fraction of memory hidden by the hypervisor (0.075 = 7.5 %)",
+		fraction(func(s *Settings) *float64 { return &s.VMMemoryOverheadPercent })},
+	{"aws.nodeNameConvention", nil, "",
+		func(_ *Settings, v string) error {
+			if v != "ip-name" && v != "resource-name" {
+				return fmt.Errorf("must be ip-name or resource-name, not %q", v)
+			}
+			return nil // nodes name themselves when they join; accepted, without effect
+		}},
+	{"nominate", []string{"NOMINATE"}, "reserve planned pods' places with status.nominatedNodeName",
+		boolean(func(s *Settings) *bool { return &s.Nominate })},
+	{"nominationLead", []string{"NOMINATION_LEAD"}, "how long after nominating its pods a new node is opened",
+		func(s *Settings, v string) error {
+			d, err := time.ParseDuration(v)
+			if err != nil || d < 0 {
+				return fmt.Errorf("must be a duration of 0 or more, such as 500ms, not %q", v)
+			}
+			s.NominationLead = d
+			return nil
+		}},
+	{"machineCostPerHour", []string{"MACHINE_COST_PER_HOUR"}, "dollars per hour added to every machine when plans are compared",
+		func(s *Settings, v string) error {
+			f, err := number(v)
+			if err == nil {
+				s.MachineCost = quantity.USDPerHour(f)
+			}
+			return err
+		}},
+	{"packing.tieTolerance", []string{"PACKING_TIE_TOLERANCE"}, "plans this close in price (0.01 = 1 %) count as equal; fewer machines win",
+		millionths(func(s *Settings) *int64 { return &s.TieToleranceMicros })},
+	{"packing.preferenceTolerance", []string{"PACKING_PREFERENCE_TOLERANCE"}, "how much dearer (0.01 = 1 %) preferences may make a plan",
+		millionths(func(s *Settings) *int64 { return &s.PreferenceMicros })},
+}
+
+// tagPrefix starts the keys that hold tags for everything made in the cloud.
+const tagPrefix = "aws.tags."
+
+// Set changes the setting with the given ConfigMap key. Keys are accepted with
+// and without the prefix "aws.".
+func (s *Settings) set(key, value string) error {
+	if tag, ok := strings.CutPrefix(key, tagPrefix); ok && tag != "" {
+		tags := maps.Clone(s.Tags)
+		if tags == nil {
+			tags = map[string]string{}
+		}
+		tags[tag] = value
+		s.Tags = tags
+		return nil
+	}
+	for _, o := range options {
+		if o.key == key || o.key == "aws."+key || (key == "interruptionQueue" && o.key == "aws.interruptionQueueName") {
+			if err := o.set(s, value); err != nil {
+				return fmt.Errorf("%s: %w", key, err)
+			}
+			return nil
+		}
+	}
+	return fmt.Errorf("%s: no such setting", key)
+}
+
+// Apply returns the settings changed by the data of the ConfigMap
+// karpenter-global-settings. Unknown keys are returned, sorted, not refused: a
+// newer or older chart may write them.
+func (s Settings) Apply(data map[string]string) (out Settings, unknown []string, err error) {
+	out = s
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		if !known(key) {
+			unknown = append(unknown, key)
+			continue
+		}
+		if err := out.set(key, data[key]); err != nil {
+			return s, unknown, err
+		}
+	}
+	if err := out.Validate(); err != nil {
+		return s, unknown, err
+	}
+	return out, unknown, nil
+}
+
+func known(key string) bool {
+	if tag, ok := strings.CutPrefix(key, tagPrefix); ok {
+		return tag != ""
+	}
+	return key == "interruptionQueue" || slices.ContainsFunc(options, func(o option) bool { return o.key == key || o.key == "aws."+key })
+}
+
+// Validate reports the first setting that cannot be used, with its names.
+func (s Settings) Validate() error {
+	if s.ClusterName == "" {
+		return fmt.Errorf("aws.clusterName: must be set (ConfigMap key aws.clusterName, environment CLUSTER_NAME or flag --cluster-name)")
+	}
+	if s.ClusterEndpoint != "" {
+		if u, err := url.Parse(s.ClusterEndpoint); err != nil || !u.IsAbs() || u.Host == "" {
+			return fmt.Errorf("aws.clusterEndpoint: must be an absolute URL with a host, such as https://example.com, not %q", s.ClusterEndpoint)
+		}
+	}
+	if s.BatchMax < s.BatchIdle {
+		return fmt.Errorf("batchMaxDuration: %s is shorter than batchIdleDuration, %s", s.BatchMax, s.BatchIdle)
+	}
+	return nil
+}
+
+func text(field func(*Settings) *string) func(*Settings, string) error {
+	return func(s *Settings, v string) error { *field(s) = v; return nil }
+}
+
+func duration(field func(*Settings) *time.Duration) func(*Settings, string) error {
+	return func(s *Settings, v string) error {
+		d, err := time.ParseDuration(v)
+		if err != nil || d <= 0 {
+			return fmt.Errorf("must be a duration greater than 0, such as 10s, not %q", v)
+		}
+		*field(s) = d
+		return nil
+	}
+}
+
+func boolean(field func(*Settings) *bool) func(*Settings, string) error {
+	return func(s *Settings, v string) error {
+		b, err := strconv.ParseBool(v)
+		if err != nil {
+			return fmt.Errorf("must be true or false, not %q", v)
+		}
+		*field(s) = b
+		return nil
+	}
+}
+
+func fraction(field func(*Settings) *float64) func(*Settings, string) error {
+	return func(s *Settings, v string) error {
+		f, err := number(v)
+		if err == nil {
+			*field(s) = f
+		}
+		return err
+	}
+}
+
+func millionths(field func(*Settings) *int64) func(*Settings, string) error {
+	return func(s *Settings, v string) error {
+		f, err := number(v)
+		if err == nil {
+			*field(s) = int64(f * 1e6)
+		}
+		return err
+	}
+}
+
+// number reads a finite number of 0 or more.
+func number(v string) (float64, error) {
+	f, err := strconv.ParseFloat(v, 64)
+	if err != nil || !(f >= 0 && f <= 1e9) {
+		return 0, fmt.Errorf("must be a number of 0 or more, not %q", v)
+	}
+	return f, nil
+}

@@ -1,0 +1,117 @@
+package settings
+
+import (
+	"errors"
+	"flag"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func parse(t *testing.T, env map[string]string, args ...string) (Process, Settings, error) {
+	t.Helper()
+	fs := flag.NewFlagSet("karpenter", flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	return Parse(fs, args, func(k string) (string, bool) { v, ok := env[k]; return v, ok })
+}
+
+func TestFlagBeatsEnvironmentBeatsDefault(t *testing.T) {
+	env := map[string]string{"BATCH_MAX_DURATION": "30s", "BATCH_IDLE_DURATION": "2s", "CLUSTER_NAME": "blue", "METRICS_PORT": "0",
+		"DISABLE_LEADER_ELECTION": "true", "AWS_DEFAULT_REGION": "eu-west-1", "AWS_REGION": "us-west-2", "KARPENTER_SERVICE": "x"}
+	p, s, err := parse(t, env, "--batch-idle-duration=3s", "--health-probe-port", "9")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantP := DefaultProcess()
+	wantP.MetricsPort, wantP.HealthPort, wantP.LeaderElect, wantP.Region = 0, 9, false, "us-west-2"
+	wantS := Default()
+	wantS.BatchIdle, wantS.BatchMax, wantS.ClusterName = 3*time.Second, 30*time.Second, "blue"
+	if d := cmp.Diff(wantP, p) + cmp.Diff(wantS, s); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestBadValuesAreRefusedByName(t *testing.T) {
+	for _, c := range []struct {
+		env  map[string]string
+		args []string
+		want string
+	}{
+		{map[string]string{"BATCH_MAX_DURATION": "ten"}, nil, "BATCH_MAX_DURATION"},
+		{map[string]string{"METRICS_PORT": "70000"}, nil, "METRICS_PORT"},
+		{nil, []string{"--vm-memory-overhead-percent=-1"}, "vm-memory-overhead-percent"},
+		{nil, []string{"--log-level=loud"}, "debug, info or error"},
+		{nil, []string{"start"}, `unexpected argument "start"`},
+	} {
+		_, _, err := parse(t, c.env, c.args...)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v %v: error %v, want one with %q", c.env, c.args, err, c.want)
+		}
+	}
+	if _, _, err := parse(t, nil, "-h"); !errors.Is(err, flag.ErrHelp) {
+		t.Errorf("-h: %v", err)
+	}
+}
+
+func TestConfigMapKeys(t *testing.T) {
+	base := Default()
+	base.ClusterName = "from-env"
+	got, unknown, err := base.Apply(map[string]string{
+		"batchMaxDuration": "20s", "aws.clusterName": "blue", "clusterEndpoint": "https://api.example.com",
+		"aws.tags.team": "a", "aws.tags.example.com/cost": "b", "aws.vmMemoryOverheadPercent": "0.05",
+		"featureGates.driftEnabled": "true", "interruptionQueue": "q", "aws.nodeNameConvention": "resource-name",
+		"packing.tieTolerance": "0.02", "machineCostPerHour": "0.004", "some.newKey": "1",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Default()
+	want.ClusterName, want.ClusterEndpoint, want.InterruptionQueue = "blue", "https://api.example.com", "q"
+	want.BatchMax, want.VMMemoryOverheadPercent, want.DriftEnabled = 20*time.Second, 0.05, true
+	want.Tags = map[string]string{"team": "a", "example.com/cost": "b"}
+	want.TieToleranceMicros, want.MachineCost = 20_000, 4000
+	if d := cmp.Diff(want, got) + cmp.Diff([]string{"some.newKey"}, unknown); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestBadConfigMapKeepsTheLastGoodSettings(t *testing.T) {
+	base := Default()
+	base.ClusterName = "blue"
+	for _, c := range []struct{ key, value, want string }{
+		{"batchIdleDuration", "0s", "greater than 0"},
+		{"batchIdleDuration", "11s", "shorter than"},
+		{"aws.clusterName", "", "must be set"},
+		{"aws.clusterEndpoint", "example.com", "absolute URL"},
+		{"aws.enablePodENI", "maybe", "true or false"},
+		{"aws.vmMemoryOverheadPercent", "NaN", "0 or more"},
+		{"aws.nodeNameConvention", "", "ip-name"},
+	} {
+		l := NewLive(base)
+		if changed, _, err := l.Update(map[string]string{"aws.defaultInstanceProfile": "p"}); err != nil || !changed {
+			t.Fatal(changed, err)
+		}
+		before := l.Get()
+		_, _, err := l.Update(map[string]string{c.key: c.value})
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.key) && c.want != "shorter than" {
+			t.Errorf("%s=%q: error %v, want %q", c.key, c.value, err, c.want)
+		}
+		if d := cmp.Diff(before, l.Get()); d != "" {
+			t.Error(d)
+		}
+	}
+}
+
+func TestDroppingTheConfigMapGoesBackToTheEnvironment(t *testing.T) {
+	base := Default()
+	base.ClusterName = "blue"
+	l := NewLive(base)
+	_, _, _ = l.Update(map[string]string{"batchMaxDuration": "1m"})
+	changed, _, err := l.Update(nil)
+	if err != nil || !changed || l.Get().BatchMax != 10*time.Second {
+		t.Error(changed, err, l.Get().BatchMax)
+	}
+}
