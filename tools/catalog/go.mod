@@ -1,0 +1,15 @@
+module karpenter/tools/catalog
+
+go 1.26.6
+
+require (
+	github.com/LeanerCloud/ec2-instances-info v0.0.0
+	github.com/aws/amazon-vpc-resource-controller-k8s v1.8.2
+	karpenter v0.0.0
+)
+
+require github.com/pkg/errors v0.9.1 // indirect
+
+replace github.com/LeanerCloud/ec2-instances-info => github.com/cristim/ec2-instances-info v0.0.0-20250528091325-32acf84f42eb
+
+replace karpenter => ../../
