@@ -21,8 +21,8 @@ const referenceRegion = "us-east-1"
 //
 // A type that has a price somewhere but not in a region gets its price in the
 // reference region times the region's median factor. A type without any price
-// gets that of its nearest relative, if that is of an older generation times
-// the median factor between two generations. A spot price that is not listed is the on-demand price times the
+// gets that of its nearest relative, times the median factor between two generations
+// or between a variant and its simpler form, where they differ in that. A spot price that is not listed is the on-demand price times the
 // median factor between the two.
 func addRegions(f *catalog.File, zones map[string]map[string][]string, list priceList) {
 	regions := map[string]bool{}
@@ -38,7 +38,7 @@ func addRegions(f *catalog.File, zones map[string]map[string][]string, list pric
 		factors[r] = regionFactor(list, r)
 	}
 	e := newEstimator(f.Types, list, factors)
-	f.GenerationMilli, f.Basis = e.generationMilli, e.basis
+	f.GenerationMilli, f.VariantMilli, f.Basis = e.generationMilli, e.variantMilli, e.basis
 
 	for _, name := range slices.Sorted(maps.Keys(regions)) {
 		r := catalog.FileRegion{Name: name, PriceMilli: factors[name], Zones: slices.Sorted(maps.Keys(zones[name]))}
@@ -93,30 +93,29 @@ type estimator struct {
 	list            priceList
 	factors         map[string]int64
 	generationMilli int64
+	variantMilli    int64
 	reference       map[string]int64
-	basis           map[string]string
+	basis           map[string]catalog.FileBasis
 }
 
 func newEstimator(types []catalog.Row, list priceList, factors map[string]int64) estimator {
-	e := estimator{list: list, factors: factors, reference: map[string]int64{}, basis: map[string]string{}}
+	e := estimator{list: list, factors: factors, reference: map[string]int64{}, basis: map[string]catalog.FileBasis{}}
 	for _, t := range types {
 		if p, ok := listedReference(t.Name, list, factors); ok {
 			e.reference[t.Name] = p
 		}
 	}
-	e.generationMilli = generationFactor(types, list)
+	e.generationMilli = relativeFactor(types, list, func(k *kind) { k.generation-- })
+	e.variantMilli = relativeFactor(types, list, func(k *kind) { k.variant = k.variant[:max(0, len(k.variant)-1)] })
 	listed := slices.DeleteFunc(slices.Clone(types), func(t catalog.Row) bool { return e.reference[t.Name] == 0 })
 	for _, t := range types {
 		if e.reference[t.Name] != 0 {
 			continue
 		}
 		if from, ok := relative(t, listed); ok {
-			p := float64(e.reference[from.Name]) * scale(t, from)
-			if parse(from.Name).generation != parse(t.Name).generation {
-				p *= float64(e.generationMilli) / 1000
-			}
-			e.basis[t.Name] = from.Name
-			e.reference[t.Name] = int64(math.Ceil(p))
+			milli := int64(math.Ceil(e.factor(t, from) * 1000))
+			e.basis[t.Name] = catalog.FileBasis{Type: from.Name, Milli: milli}
+			e.reference[t.Name] = times(e.reference[from.Name], milli)
 		}
 	}
 	return e
@@ -167,6 +166,11 @@ func parse(name string) kind {
 	return kind{family: family, category: m[1], generation: g, variant: m[3], size: m[4]}
 }
 
+// name puts the parts together again.
+func (k kind) name() string {
+	return k.category + strconv.Itoa(k.generation) + k.variant + "." + k.size
+}
+
 // relative picks from the listed types the one that is nearest to t: of the
 // category, with as much as possible of the variant (r8gb: gb, then g, then
 // none), of the youngest generation that is not younger; then of the same size,
@@ -190,6 +194,19 @@ func relative(t catalog.Row, listed []catalog.Row) (catalog.Row, bool) {
 		}
 	}
 	return best, bestRank != nil
+}
+
+// factor is what the price of from is multiplied by to give that of t.
+func (e estimator) factor(t, from catalog.Row) float64 {
+	f := scale(t, from)
+	a, b := parse(from.Name), parse(t.Name)
+	if a.generation != b.generation {
+		f *= float64(e.generationMilli) / 1000
+	}
+	if a.variant != b.variant {
+		f *= float64(e.variantMilli) / 1000
+	}
+	return f
 }
 
 // scale is how many times bigger t is than from: by accelerators if both have
@@ -222,20 +239,22 @@ func regionFactor(list priceList, region string) int64 {
 	return medianMilli(here, list.onDemand, func(at place) place { return place{referenceRegion, at.instanceType} })
 }
 
-// generationFactor is the median price of a type over that of the same size
-// and variant one generation older, in the reference region.
-func generationFactor(types []catalog.Row, list priceList) int64 {
-	older := map[place]place{}
-	young := map[place]quantity.Price{}
+// relativeFactor is the median price, in the reference region, of a type over
+// that of the type which differs from it by the change.
+func relativeFactor(types []catalog.Row, list priceList, change func(*kind)) int64 {
+	relatives := map[place]place{}
+	prices := map[place]quantity.Price{}
 	for _, t := range types {
-		k := parse(t.Name)
 		at := place{referenceRegion, t.Name}
-		older[at] = place{referenceRegion, k.category + strconv.Itoa(k.generation-1) + k.variant + "." + k.size}
-		if p, ok := list.onDemand[at]; ok {
-			young[at] = p
+		p, listed := list.onDemand[at]
+		k := parse(t.Name)
+		change(&k)
+		if other := k.name(); listed && other != t.Name {
+			relatives[at] = place{referenceRegion, other}
+			prices[at] = p
 		}
 	}
-	return medianMilli(young, list.onDemand, func(at place) place { return older[at] })
+	return medianMilli(prices, list.onDemand, func(at place) place { return relatives[at] })
 }
 
 // medianMilli is the median of a[at] / b[to(at)] in thousandths, over all

@@ -65,7 +65,10 @@ type device struct {
 	Manufacturer string
 	Name         string
 	Count        int64
-	MemoryInfo   memory
+	// LogicalGpuCount is what the machine sees: 1 for a part of a GPU, whose
+	// Count is 0.
+	LogicalGpuCount int64
+	MemoryInfo      memory
 }
 
 func readMoto(dir string) (motoFacts, error) {
@@ -151,7 +154,7 @@ func row(t instanceType) catalog.Row {
 func accelerators(devices []device) []catalog.Accelerator {
 	var out []catalog.Accelerator
 	for _, d := range devices {
-		out = append(out, catalog.Accelerator{Manufacturer: d.Manufacturer, Name: d.Name, Count: d.Count, MemoryMiB: d.MemoryInfo.SizeInMiB})
+		out = append(out, catalog.Accelerator{Manufacturer: d.Manufacturer, Name: d.Name, Count: max(d.Count, d.LogicalGpuCount), MemoryMiB: d.MemoryInfo.SizeInMiB})
 	}
 	return out
 }

@@ -74,8 +74,8 @@ func run(motoDir, pricesDir, out string) error {
 
 // report prints what the file holds, for the one who commits it.
 func report(f catalog.File) {
-	fmt.Printf("%d types; prices of %s; generation × %.3f, spot × %.3f\n",
-		len(f.Types), f.PricesAsOf, float64(f.GenerationMilli)/1000, float64(f.SpotMilli)/1000)
+	fmt.Printf("%d types; prices of %s; generation × %.3f, variant × %.3f, spot × %.3f\n", len(f.Types), f.PricesAsOf,
+		float64(f.GenerationMilli)/1000, float64(f.VariantMilli)/1000, float64(f.SpotMilli)/1000)
 	for _, r := range f.Regions {
 		var listed, estimated, unknown int
 		for i, p := range r.OnDemand {

@@ -1,0 +1,167 @@
+package v1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Kind of a NodeClaim.
+const Kind = "NodeClaim"
+
+// Types of the conditions of a NodeClaim.
+const (
+	ConditionLaunched             = "Launched"             // the provider made the instance
+	ConditionRegistered           = "Registered"           // its node joined, labels and taints were put right
+	ConditionInitialized          = "Initialized"          // the node is fully usable
+	ConditionReady                = "Ready"                // all three of the above
+	ConditionConsolidatable       = "Consolidatable"       // quiet for long enough
+	ConditionDrifted              = "Drifted"              // differs from its pool or class
+	ConditionDisruptionReason     = "DisruptionReason"     // chosen to go; the reason names the method
+	ConditionInstanceTerminating  = "InstanceTerminating"  // the provider was asked to terminate it
+	ConditionDrained              = "Drained"              // its pods are gone
+	ConditionVolumesDetached      = "VolumesDetached"      // their volumes are detached
+	ConditionConsistentStateFound = "ConsistentStateFound" // the node is what was promised
+)
+
+// Never is the value of ExpireAfter of a claim that does not expire.
+const Never = "Never"
+
+// NodeClaim asks for one machine and records what became of it. Deleting it
+// drains the node and terminates the machine.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster,categories=karpenter
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.metadata.labels.node\.kubernetes\.io/instance-type`
+// +kubebuilder:printcolumn:name="Capacity",type=string,JSONPath=`.metadata.labels.karpenter\.sh/capacity-type`
+// +kubebuilder:printcolumn:name="Zone",type=string,JSONPath=`.metadata.labels.topology\.kubernetes\.io/zone`
+// +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.status.nodeName`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="ImageID",type=string,JSONPath=`.status.imageID`,priority=1
+// +kubebuilder:printcolumn:name="ID",type=string,JSONPath=`.status.providerID`,priority=1
+// +kubebuilder:printcolumn:name="Provisioner",type=string,JSONPath=`.metadata.labels.karpenter\.sh/provisioner-name`,priority=1
+// +kubebuilder:printcolumn:name="NodePool",type=string,JSONPath=`.metadata.labels.karpenter\.sh/nodepool`,priority=1
+// +kubebuilder:printcolumn:name="NodeClass",type=string,JSONPath=`.spec.nodeClassRef.name`,priority=1
+// +kubebuilder:printcolumn:name="Drifted",type=string,JSONPath=`.status.conditions[?(@.type=="Drifted")].status`,priority=1
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,priority=1
+type NodeClaim struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec NodeClaimSpec `json:"spec"`
+	// +optional
+	Status NodeClaimStatus `json:"status,omitempty"`
+}
+
+// NodeClaimList is a list of NodeClaims.
+//
+// +kubebuilder:object:root=true
+type NodeClaimList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []NodeClaim `json:"items"`
+}
+
+// NodeClaimSpec is what the machine must be. It never changes.
+//
+// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec is immutable: delete the NodeClaim and make another one"
+type NodeClaimSpec struct {
+	// Requirements limit instance type, zone, capacity type and labels.
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=atomic
+	Requirements []Requirement `json:"requirements"`
+	// Resources are the least that the node must offer.
+	// +optional
+	Resources Resources `json:"resources,omitempty"`
+	// Taints are put on the node.
+	// +listType=atomic
+	// +optional
+	Taints []corev1.Taint `json:"taints,omitempty"`
+	// StartupTaints are put on the node and taken off by somebody else.
+	// +listType=atomic
+	// +optional
+	StartupTaints []corev1.Taint `json:"startupTaints,omitempty"`
+	// NodeClassRef names the object with the cloud settings.
+	NodeClassRef NodeClassRef `json:"nodeClassRef"`
+	// ExpireAfter is the age at which the machine is removed, or Never.
+	// +kubebuilder:validation:Pattern=`^(([0-9]+(s|m|h))+|Never)$`
+	// +kubebuilder:default="720h"
+	// +optional
+	ExpireAfter string `json:"expireAfter,omitempty"`
+	// TerminationGracePeriod bounds how long draining may take.
+	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
+	// +kubebuilder:validation:Type=string
+	// +optional
+	TerminationGracePeriod *metav1.Duration `json:"terminationGracePeriod,omitempty"`
+}
+
+// Requirement limits the values that one label of the node may have.
+//
+// +kubebuilder:validation:XValidation:rule="self.key.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]$') && self.key.indexOf('/') <= 253",message="key must be a qualified name: an optional DNS subdomain and '/', then at most 63 letters, digits, '-', '_' or '.', with a letter or digit at both ends",fieldPath=".key"
+// +kubebuilder:validation:XValidation:rule="self.operator != 'In' || (has(self.values) && size(self.values) > 0)",message="operator In needs at least one value"
+// +kubebuilder:validation:XValidation:rule="!(self.operator in ['Gt', 'Lt', 'Gte', 'Lte']) || (has(self.values) && size(self.values) == 1 && self.values[0].matches('^[0-9]{1,18}$'))",messageExpression="'operator ' + self.operator + ' needs exactly one value, and it must be an integer of 0 or more'"
+// +kubebuilder:validation:XValidation:rule="self.operator != 'In' || !has(self.minValues) || (has(self.values) && size(self.values) >= self.minValues)",message="minValues must not be greater than the number of values"
+type Requirement struct {
+	// +kubebuilder:validation:MaxLength=317
+	Key string `json:"key"`
+	// +kubebuilder:validation:Enum=In;NotIn;Exists;DoesNotExist;Gt;Lt;Gte;Lte
+	Operator corev1.NodeSelectorOperator `json:"operator"`
+	// Values may be many: a claim lists every instance type that would do.
+	// +kubebuilder:validation:MaxItems=2000
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
+	// +listType=atomic
+	// +optional
+	Values []string `json:"values,omitempty"`
+	// MinValues is the least number of different values that the instance types
+	// to choose from must have.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=50
+	// +optional
+	MinValues *int `json:"minValues,omitempty"`
+}
+
+// Resources are the least that a node must offer.
+type Resources struct {
+	// +optional
+	Requests corev1.ResourceList `json:"requests,omitempty"`
+}
+
+// NodeClassRef names the object with the cloud settings.
+type NodeClassRef struct {
+	// +kubebuilder:validation:Pattern=`^[^/]+$`
+	Group string `json:"group"`
+	// +kubebuilder:validation:MinLength=1
+	Kind string `json:"kind"`
+	// +kubebuilder:validation:MinLength=1
+	Name string `json:"name"`
+}
+
+// NodeClaimStatus is what became of the machine.
+type NodeClaimStatus struct {
+	// NodeName is the name of its Node.
+	// +optional
+	NodeName string `json:"nodeName,omitempty"`
+	// ProviderID of the instance, as the Node has it in its spec.
+	// +optional
+	ProviderID string `json:"providerID,omitempty"`
+	// ImageID of the image that was started.
+	// +optional
+	ImageID string `json:"imageID,omitempty"`
+	// Capacity that the instance type promises.
+	// +optional
+	Capacity corev1.ResourceList `json:"capacity,omitempty"`
+	// Allocatable that the instance type promises.
+	// +optional
+	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
+	// LastPodEventTime is when a pod last came or went.
+	// +optional
+	LastPodEventTime *metav1.Time `json:"lastPodEventTime,omitempty"`
+	// Conditions: Launched, Registered, Initialized, Ready and those of the way
+	// out.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Regenerates everything that is made from the API types: deepcopy functions
+# and CRDs. The same input always gives the same output.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+bin=$(mktemp -d)
+trap 'rm -rf "$bin"' EXIT
+go -C tools build -o "$bin/controller-gen" sigs.k8s.io/controller-tools/cmd/controller-gen
+
+rm -f api/crds/*.yaml
+"$bin/controller-gen" \
+	object:headerFile=tools/header.txt \
+	crd:allowDangerousTypes=false \
+	paths=./api/... \
+	output:crd:dir=api/crds
