@@ -145,15 +145,15 @@ func (x index) quote(r FileRegion, instanceType, market string, micros int64, kn
 		return Quote{}, false
 	}
 	q := Quote{Price: quantity.Price(micros), Source: Listed, AsOf: x.asOf}
-	switch basis, successor := x.Basis[instanceType]; {
+	switch basis, relative := x.Basis[instanceType]; {
 	case micros > 0 && known:
 		return q, true
 	case micros > 0:
 		q.Source, q.Basis = Estimate, Basis{Region: r.Name, FactorMilli: 1000}
 	case market == label.Spot:
 		q.Source, q.Basis = Estimate, Basis{Market: label.OnDemand, FactorMilli: x.SpotMilli}
-	case successor:
-		q.Source, q.Basis = Estimate, Basis{Type: basis, FactorMilli: x.GenerationMilli}
+	case relative:
+		q.Source, q.Basis = Estimate, Basis{Type: basis.Type, FactorMilli: basis.Milli}
 	default:
 		q.Source, q.Basis = Estimate, Basis{Region: referenceRegion, FactorMilli: r.PriceMilli}
 	}

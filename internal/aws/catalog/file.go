@@ -15,15 +15,17 @@ type File struct {
 	// PricesAsOf is the day of the listed prices, as YYYY-MM-DD.
 	PricesAsOf string `json:"pricesAsOf"`
 	// GenerationMilli is the factor, in thousandths, from the price of a type
-	// to that of its successor; SpotMilli from the on-demand to the spot price.
-	// They serve types without a listed price.
+	// to that of its successor; VariantMilli from a plainer type to a variant
+	// (m8g to m8gn); SpotMilli from the on-demand to the spot price. They serve
+	// types without a listed price.
 	GenerationMilli int64 `json:"generationMilli"`
+	VariantMilli    int64 `json:"variantMilli"`
 	SpotMilli       int64 `json:"spotMilli"`
 	// Types are sorted by name.
 	Types []Row `json:"types"`
-	// Basis names, for each type that no price list has, the type from which
-	// its price was estimated.
-	Basis map[string]string `json:"basis"`
+	// Basis tells, for each type that no price list has, how its price was
+	// estimated.
+	Basis map[string]FileBasis `json:"basis"`
 	// Regions are sorted by name.
 	Regions []FileRegion `json:"regions"`
 	// BranchENIs holds the branch interfaces of types that Types does not
@@ -37,6 +39,13 @@ type FileSource struct {
 	Version string `json:"version"`
 	Licence string `json:"licence"`
 	Has     string `json:"has"`
+}
+
+// FileBasis is the type whose price, times a number of thousandths, is an
+// estimate.
+type FileBasis struct {
+	Type  string `json:"type"`
+	Milli int64  `json:"milli"`
 }
 
 // FileRegion holds the zones and prices of one region.

@@ -33,9 +33,7 @@ type Quote struct {
 	Basis Basis
 }
 
-// Basis tells what an estimate was made from: the price of another type,
-// region or market, whichever is set, times FactorMilli thousandths. Sizes that
-// the other type does not have are scaled by their processors.
+// Basis tells what an estimate was made from: the price of another type, region or market, whichever is set, times FactorMilli thousandths.
 type Basis struct {
 	Type        string
 	Region      string

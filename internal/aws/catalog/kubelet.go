@@ -1,0 +1,170 @@
+package catalog
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"karpenter/internal/core/quantity"
+	"karpenter/internal/core/world"
+)
+
+// memoryAvailable is the eviction signal that takes room from pods.
+const memoryAvailable = "memory.available"
+
+// defaultEviction is kubelet's own threshold.
+const defaultEviction = 100 * mebi
+
+// kubelet is the part of the kubelet settings that changes what a node offers.
+type kubelet struct {
+	maxPods        *int64
+	podsPerCore    int64
+	kubeReserved   reserved
+	systemReserved reserved
+	hard, soft     *threshold
+}
+
+// readKubelet reads and checks the settings. Errors name the field as it is
+// written in the API object.
+func readKubelet(w world.Kubelet) (kubelet, error) {
+	var k kubelet
+	for _, n := range []struct {
+		field string
+		value *int32
+	}{{"maxPods", w.MaxPods}, {"podsPerCore", w.PodsPerCore}} {
+		if n.value != nil && *n.value < 0 {
+			return k, fmt.Errorf("kubeletConfiguration.%s: %d is negative: set 0 or more, or leave it out", n.field, *n.value)
+		}
+	}
+	if w.MaxPods != nil {
+		n := int64(*w.MaxPods)
+		k.maxPods = &n
+	}
+	if w.PodsPerCore != nil {
+		k.podsPerCore = int64(*w.PodsPerCore)
+	}
+	var err error
+	if k.kubeReserved, err = readReserved("kubeReserved", w.KubeReserved); err != nil {
+		return k, err
+	}
+	if k.systemReserved, err = readReserved("systemReserved", w.SystemReserved); err != nil {
+		return k, err
+	}
+	if k.hard, err = readThreshold("evictionHard", w.EvictionHard); err != nil {
+		return k, err
+	}
+	k.soft, err = readThreshold("evictionSoft", w.EvictionSoft)
+	return k, err
+}
+
+// reserved replaces single amounts of a default reservation.
+type reserved struct{ milliCPU, memory, ephemeral *int64 }
+
+func (r reserved) over(d quantity.Resources) quantity.Resources {
+	for _, o := range []struct{ set, amount *int64 }{
+		{r.milliCPU, &d.MilliCPU}, {r.memory, &d.MemoryBytes}, {r.ephemeral, &d.EphemeralBytes},
+	} {
+		if o.set != nil {
+			*o.amount = *o.set
+		}
+	}
+	return d
+}
+
+func readReserved(field string, values map[string]string) (reserved, error) {
+	var r reserved
+	// In a fixed order, so that of several faults the same one is named.
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		q, err := readQuantity(fmt.Sprintf("kubeletConfiguration.%s[%s]", field, name), values[name])
+		if err != nil {
+			return r, err
+		}
+		milli, whole := q.MilliValue(), q.Value()
+		switch name {
+		case quantity.CPU:
+			r.milliCPU = &milli
+		case quantity.Memory:
+			r.memory = &whole
+		case quantity.EphemeralStorage:
+			r.ephemeral = &whole
+		case "pid":
+		default:
+			return r, fmt.Errorf("kubeletConfiguration.%s[%s]: not a resource that can be reserved: use cpu, memory, ephemeral-storage or pid", field, name)
+		}
+	}
+	return r, nil
+}
+
+func readQuantity(field, text string) (resource.Quantity, error) {
+	q, err := resource.ParseQuantity(text)
+	switch {
+	case err != nil:
+		return q, fmt.Errorf("%s: %q is not a quantity: write a number with a unit, such as 500m, 200Mi or 1Gi", field, text)
+	case q.Sign() < 0:
+		return q, fmt.Errorf("%s: %q is negative: set 0 or more", field, text)
+	}
+	return q, nil
+}
+
+// threshold is an amount of memory: bytes, or a percentage of the capacity.
+type threshold struct {
+	bytes     int64
+	percent   float64
+	isPercent bool
+}
+
+func readThreshold(field string, signals map[string]string) (*threshold, error) {
+	text, ok := signals[memoryAvailable]
+	if !ok {
+		return nil, nil
+	}
+	field = fmt.Sprintf("kubeletConfiguration.%s[%s]", field, memoryAvailable)
+	if number, ok := strings.CutSuffix(text, "%"); ok {
+		p, err := strconv.ParseFloat(number, 64)
+		if err != nil || !(p >= 0 && p <= 100) {
+			return nil, fmt.Errorf("%s: %q is not a percentage: write a number from 0%% to 100%%", field, text)
+		}
+		return &threshold{percent: p, isPercent: true}, nil
+	}
+	q, err := readQuantity(field, text)
+	if err != nil {
+		return nil, err
+	}
+	return &threshold{bytes: q.Value()}, nil
+}
+
+// of returns the threshold in bytes of a memory capacity. 100 % switches the
+// signal off, as it does for kubelet.
+func (t threshold) of(capacity int64) int64 {
+	switch {
+	case !t.isPercent:
+		return t.bytes
+	case t.percent == 100:
+		return 0
+	default:
+		return int64(math.Ceil(float64(capacity) / 100 * t.percent))
+	}
+}
+
+// eviction is the memory, in bytes, that pods cannot use because kubelet would
+// evict them: the greater of the thresholds that are set, else the default.
+func (k kubelet) eviction(f Family, capacity int64) int64 {
+	hard, soft := k.hard, k.soft
+	if !f.EvictionSoft {
+		soft = nil
+	}
+	switch {
+	case hard != nil && soft != nil:
+		return max(hard.of(capacity), soft.of(capacity))
+	case hard != nil:
+		return hard.of(capacity)
+	case soft != nil:
+		return soft.of(capacity)
+	}
+	return defaultEviction
+}
