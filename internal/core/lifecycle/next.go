@@ -1,0 +1,190 @@
+package lifecycle
+
+import (
+	"fmt"
+	"time"
+
+	"karpenter/internal/core/label"
+	"karpenter/internal/core/world"
+)
+
+// Limits are the times after which a machine that does not come up is given
+// up, and the pause between nominating pods and opening their node.
+type Limits struct {
+	// Launch counts from the creation of the record.
+	Launch time.Duration
+	// Registration counts from when the Registered condition was first set.
+	Registration time.Duration
+	// NominationLead is the pause; see [Nominations].
+	NominationLead time.Duration
+}
+
+// DefaultLimits returns the limits of the specification.
+func DefaultLimits() Limits {
+	return Limits{Launch: 5 * time.Minute, Registration: 15 * time.Minute, NominationLead: 500 * time.Millisecond}
+}
+
+// Input is everything that [Next] looks at.
+type Input struct {
+	Now    time.Time
+	Record world.Record
+	// Nodes with the provider ID of the record; more than one is a fault.
+	Nodes  []Node
+	Limits Limits
+
+	// StartupTaints have to go before the node counts as initialised.
+	StartupTaints []world.Taint
+	// StampEmpty: the pool removes empty nodes after a time.
+	StampEmpty bool
+
+	// RetryAt is when a failed launch may be tried again; zero: now.
+	RetryAt time.Time
+
+	Nominations Nominations
+	// NominatedUntil is until when pods are expected that were planned for the
+	// node after it was bought; zero: none are.
+	NominatedUntil time.Time
+}
+
+// Nominations is what is known about the pods for which the machine was bought.
+type Nominations struct {
+	// Off: pods are not nominated, nodes are opened at once.
+	Off bool
+	// First and Last are when pods were nominated for this node, by this
+	// process; zero: not yet. A restart loses them, which costs one more pause.
+	First, Last time.Time
+	// Pods are those that still wait for a place, sorted by name.
+	Pods []Expected
+}
+
+// Expected is a pod without a place.
+type Expected struct {
+	world.ObjectName
+	// Nominated is status.nominatedNodeName; Ours tells whether we wrote it.
+	Nominated string
+	Ours      bool
+}
+
+// Step is what to do now. Its parts are carried out in the order of the
+// fields; all of them may be repeated.
+type Step struct {
+	// Delete gives the record up, for this reason. Nothing else is to be done.
+	Delete string
+	// Prepare writes the launch down, then Next is asked again; Launch sends it.
+	Prepare bool
+	Launch  bool
+	// Node is what to change on the Node, named in NodeName.
+	NodeName string
+	Node     NodePatch
+	Events   []Event
+	// Nominate these pods to the node.
+	Nominate []world.ObjectName
+	// Joined is the name of the Node to write in the status; empty: no change.
+	Joined     string
+	Conditions []Condition
+	// Again is when to look again although nothing happened; zero: never.
+	Again time.Time
+}
+
+// Next returns what to do to bring the machine of a record up. Records that
+// are being deleted are a matter of [Drain].
+func Next(in Input) Step {
+	r := &in.Record
+	switch {
+	case r.DeletedAt != nil:
+		return Step{}
+	case r.Launched.Status == False:
+		return Step{Delete: LaunchRefused}
+	case !r.Launched.True() || r.ProviderID == "":
+		return launch(&in)
+	case len(in.Nodes) == 1 && in.Nodes[0].DeletedAt != nil:
+		return Step{}
+	case len(in.Nodes) == 1 && in.Nodes[0].registered():
+		return settle(&in, &in.Nodes[0])
+	case r.Registered.True() && len(in.Nodes) == 0:
+		// The Node went without passing us, or is not seen yet: Garbage looks
+		// at it with more patience.
+		return Step{Again: in.Now.Add(Recheck)}
+	}
+	return join(&in)
+}
+
+func launch(in *Input) Step {
+	giveUp := in.Record.Created.Add(in.Limits.Launch)
+	switch {
+	case !in.Now.Before(giveUp):
+		return Step{Delete: LaunchTimeout}
+	case in.Now.Before(in.RetryAt):
+		return Step{Again: earlier(in.RetryAt, giveUp)}
+	case in.Record.LaunchRequest == "":
+		return Step{Prepare: true, Again: giveUp}
+	}
+	return Step{Launch: true, Again: giveUp}
+}
+
+// join waits for exactly one Node and registers it.
+func join(in *Input) Step {
+	giveUp := registrationStart(&in.Record, in.Now).Add(in.Limits.Registration)
+	if !in.Now.Before(giveUp) {
+		return Step{Delete: RegistrationTimeout}
+	}
+	var s Step
+	switch len(in.Nodes) {
+	case 0:
+		s.Conditions = []Condition{{Registered, Unknown, "NodeNotFound", "the machine has not joined the cluster yet"}}
+	case 1:
+		s = register(in, &in.Nodes[0])
+	default:
+		s.Conditions = []Condition{{Registered, Unknown, "MultipleNodesFound",
+			fmt.Sprintf("Nodes %q and %q have the same spec.providerID %s; delete the wrong one", in.Nodes[0].Name, in.Nodes[1].Name, in.Record.ProviderID)}}
+	}
+	s.Again = earlier(s.Again, giveUp)
+	return s
+}
+
+// registrationStart is when waiting for the Node began. A record that was
+// registered once, and whose Node came back bare, begins anew.
+func registrationStart(r *world.Record, now time.Time) time.Time {
+	if r.Registered.True() {
+		return now
+	}
+	for _, t := range []time.Time{r.Registered.Since, r.Launched.Since, r.Created} {
+		if !t.IsZero() {
+			return t
+		}
+	}
+	return now
+}
+
+// settle does what remains for a registered node: repair, initialise, and
+// note whether it is empty.
+func settle(in *Input, n *Node) Step {
+	s := Step{
+		NodeName:   n.Name,
+		Joined:     n.Name,
+		Conditions: []Condition{holds(Registered)},
+		Again:      in.Now.Add(Recheck),
+	}
+	s.Node.Hold, s.Node.Own = !n.Held, !n.Owned
+	if n.has(Unregistered) { // put back by hand, or by a kubelet that was started anew
+		s.Node.DropTaints = append(s.Node.DropTaints, Unregistered)
+	}
+	if !n.initialized() {
+		if why := uninitialized(in, n); why != nil {
+			s.Conditions = append(s.Conditions, *why)
+			return s
+		}
+		s.Node.label(label.Initialized, "true")
+	}
+	s.Conditions = append(s.Conditions, holds(Initialized))
+	stamp(in, n, &s)
+	return s
+}
+
+// earlier returns the earlier of two times; the zero time is "never".
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
+}
