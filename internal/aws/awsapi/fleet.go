@@ -1,0 +1,103 @@
+package awsapi
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"karpenter/internal/aws/launch"
+	"karpenter/internal/core/label"
+)
+
+// CreateFleet asks for one machine. The same token with the same fleet gives
+// the same answer again; with another one it is *launch.MismatchError. A launch
+// template that does not exist is *launch.TemplateGoneError.
+//
+// It is tried once: how long to wait after throttling is for the caller, who
+// knows how many others want the same.
+func (a *API) CreateFleet(ctx context.Context, token string, f launch.Fleet) (launch.Answer, error) {
+	out, err := a.ec2.CreateFleet(ctx, fleetInput(token, f), func(o *ec2.Options) { o.RetryMaxAttempts = 1 })
+	switch c := code(err); {
+	case c == "IdempotentParameterMismatch":
+		return launch.Answer{}, &launch.MismatchError{Err: err}
+	case c == launch.TemplateGoneCode:
+		return launch.Answer{}, &launch.TemplateGoneError{Name: f.Configs[0].Template, Err: err}
+	case err != nil:
+		return launch.Answer{}, kind("asking EC2 Fleet for a machine", err)
+	}
+	return answer(out), nil
+}
+
+func fleetInput(token string, f launch.Fleet) *ec2.CreateFleetInput {
+	in := &ec2.CreateFleetInput{
+		Type:        types.FleetTypeInstant,
+		ClientToken: aws.String(token),
+		TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{
+			DefaultTargetCapacityType: types.DefaultTargetCapacityType(f.CapacityType),
+			TotalTargetCapacity:       aws.Int32(1),
+		},
+	}
+	if f.Context != "" {
+		in.Context = aws.String(f.Context)
+	}
+	if f.CapacityType == label.Spot {
+		in.SpotOptions = &types.SpotOptionsRequest{AllocationStrategy: types.SpotAllocationStrategyPriceCapacityOptimized}
+	} else {
+		in.OnDemandOptions = &types.OnDemandOptionsRequest{AllocationStrategy: types.FleetOnDemandAllocationStrategyLowestPrice}
+	}
+	for _, c := range f.Configs {
+		config := types.FleetLaunchTemplateConfigRequest{
+			LaunchTemplateSpecification: &types.FleetLaunchTemplateSpecificationRequest{
+				LaunchTemplateName: aws.String(c.Template), Version: aws.String(c.Version),
+			},
+		}
+		for _, o := range c.Overrides {
+			config.Overrides = append(config.Overrides, types.FleetLaunchTemplateOverridesRequest{
+				InstanceType: types.InstanceType(o.Type), SubnetId: aws.String(o.Subnet), AvailabilityZone: aws.String(o.Zone),
+			})
+		}
+		in.LaunchTemplateConfigs = append(in.LaunchTemplateConfigs, config)
+	}
+	for _, r := range []types.ResourceType{types.ResourceTypeInstance, types.ResourceTypeVolume, types.ResourceTypeFleet} {
+		in.TagSpecifications = append(in.TagSpecifications, types.TagSpecification{ResourceType: r, Tags: tags(f.Tags)})
+	}
+	return in
+}
+
+func answer(out *ec2.CreateFleetOutput) launch.Answer {
+	var a launch.Answer
+	for _, i := range out.Instances {
+		template, override := place(i.LaunchTemplateAndOverrides)
+		if override.Type == "" {
+			override.Type = string(i.InstanceType)
+		}
+		for _, id := range i.InstanceIds {
+			a.Machines = append(a.Machines, launch.Machine{
+				ID: id, Override: override, Template: template, Spot: i.Lifecycle == types.InstanceLifecycleSpot,
+			})
+		}
+	}
+	for _, e := range out.Errors {
+		_, override := place(e.LaunchTemplateAndOverrides)
+		a.Errors = append(a.Errors, launch.Refusal{
+			Code: aws.ToString(e.ErrorCode), Message: aws.ToString(e.ErrorMessage), Override: override,
+		})
+	}
+	return a
+}
+
+// place tells which template and override an entry of the answer is about.
+func place(p *types.LaunchTemplateAndOverridesResponse) (template string, o launch.Override) {
+	if p == nil {
+		return "", o
+	}
+	if s := p.LaunchTemplateSpecification; s != nil {
+		template = aws.ToString(s.LaunchTemplateName)
+	}
+	if v := p.Overrides; v != nil {
+		o = launch.Override{Type: string(v.InstanceType), Subnet: aws.ToString(v.SubnetId), Zone: aws.ToString(v.AvailabilityZone)}
+	}
+	return template, o
+}

@@ -1,0 +1,50 @@
+package launch
+
+import "fmt"
+
+// TemplateGoneError: EC2 does not know the launch template (any more).
+type TemplateGoneError struct {
+	Name string
+	Err  error
+}
+
+func (e *TemplateGoneError) Error() string {
+	return fmt.Sprintf("launch template %q does not exist: %v", e.Name, e.Err)
+}
+func (e *TemplateGoneError) Unwrap() error { return e.Err }
+
+// MismatchError: the token was used before, with another request.
+type MismatchError struct{ Err error }
+
+func (e *MismatchError) Error() string {
+	return "the token was used for another request: " + e.Err.Error()
+}
+func (e *MismatchError) Unwrap() error { return e.Err }
+
+// UnknownParameterError: SSM has no such public parameter, i.e. no image for
+// this family, version and architecture.
+type UnknownParameterError struct{ Name string }
+
+func (e *UnknownParameterError) Error() string { return fmt.Sprintf("SSM has no parameter %q", e.Name) }
+
+// Fleet error codes that say something about the offering, not about us.
+var capacityCodes = map[string]bool{
+	"InsufficientInstanceCapacity": true,
+	"MaxSpotInstanceCountExceeded": true,
+	"VcpuLimitExceeded":            true,
+	"UnfulfillableCapacity":        true,
+	"Unsupported":                  true,
+	"InsufficientHostCapacity":     true,
+	"InstanceLimitExceeded":        true,
+}
+
+// NoCapacity reports whether the offering of the refusal should be left alone
+// for a while.
+func (r Refusal) NoCapacity() bool { return capacityCodes[r.Code] }
+
+// NoAddress reports whether the subnet of the refusal has no free address.
+func (r Refusal) NoAddress() bool { return r.Code == "InsufficientFreeAddressesInSubnet" }
+
+// TemplateGoneCode is the error code for a launch template that EC2 does not
+// know.
+const TemplateGoneCode = "InvalidLaunchTemplateName.NotFoundException"

@@ -1,0 +1,122 @@
+package launch
+
+import (
+	"slices"
+	"strings"
+
+	"karpenter/internal/aws/class"
+	"karpenter/internal/cloud"
+	"karpenter/internal/core/label"
+)
+
+// latest is the version of a launch template that fleets ask for.
+const latest = "$Latest"
+
+// Plan is all that an order is made of.
+type Plan struct {
+	Class   *class.Class
+	Cluster *Cluster
+	Request *cloud.LaunchRequest
+	// CapacityType and Candidates come from Choose; each zone of an offering
+	// has a subnet in Subnets.
+	CapacityType string
+	Candidates   []Candidate
+	Subnets      map[string]Subnet
+	Groups       []string
+}
+
+// Order builds the launch: one launch template per image, and a fleet request
+// that names every offering. An error is about the user data of the class.
+func (p Plan) Order() (Order, error) {
+	base := BaseTags(p.Class, p.Cluster, p.Request)
+	o := Order{
+		Fleet: Fleet{
+			CapacityType: p.CapacityType,
+			Context:      p.Class.Context,
+			Tags:         MachineTags(base, p.Cluster, p.Request),
+		},
+		Types: make(map[string]Promise, len(p.Candidates)),
+	}
+	userData := ""
+	if p.Class.LaunchTemplate == "" {
+		var err error
+		if userData, err = p.userData(); err != nil {
+			return Order{}, &cloud.BadClassError{Class: p.Class.Ref, Field: "spec.userData", Problem: err.Error()}
+		}
+	}
+	for _, image := range p.images() {
+		config := Config{Template: p.Class.LaunchTemplate, Version: latest, ImageID: image, Overrides: p.overrides(image)}
+		if config.Template == "" {
+			t, err := NewTemplate(p.Class, p.Cluster, image, p.Groups, base, userData)
+			if err != nil {
+				return Order{}, err
+			}
+			config.Template = t.Name
+			o.Templates = append(o.Templates, t)
+		}
+		o.Fleet.Configs = append(o.Fleet.Configs, config)
+	}
+	for _, c := range p.Candidates {
+		o.Types[c.Type.Name] = Promise{Labels: c.Type.Labels, Capacity: c.Type.Capacity, Allocatable: c.Type.Allocatable}
+	}
+	return o, nil
+}
+
+// images lists the images in the order in which the candidates need them.
+func (p Plan) images() []string {
+	var out []string
+	for _, c := range p.Candidates {
+		if !slices.Contains(out, c.ImageID) {
+			out = append(out, c.ImageID)
+		}
+	}
+	return out
+}
+
+func (p Plan) overrides(image string) []Override {
+	var out []Override
+	for _, c := range p.Candidates {
+		if c.ImageID != image {
+			continue
+		}
+		for _, o := range c.Offerings {
+			out = append(out, Override{Type: c.Type.Name, Subnet: p.Subnets[o.Zone].ID, Zone: o.Zone})
+		}
+	}
+	return out
+}
+
+func (p Plan) userData() (string, error) {
+	labels := map[string]string{label.CapacityType: p.CapacityType}
+	for k, v := range p.Request.Labels {
+		labels[k] = v
+	}
+	if p.Request.Pool != "" {
+		labels[p.Request.PoolLabel] = p.Request.Pool
+	}
+	return AL2UserData(Boot{
+		Cluster:       p.Cluster,
+		Kubelet:       p.Request.Kubelet,
+		Labels:        labels,
+		Taints:        p.Request.Taints,
+		StartupTaints: p.Request.StartupTaints,
+		Custom:        p.Class.UserData,
+	})
+}
+
+// Describe names, in words for errors, what was refused: the distinct codes
+// and messages.
+func Describe(refusals []Refusal) string {
+	var out []string
+	for _, r := range refusals {
+		text := r.Code + ": " + strings.TrimSuffix(r.Message, ".")
+		if !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	if len(out) == 0 {
+		return "EC2 Fleet launched nothing and gave no reason"
+	}
+	slices.Sort(out)
+	return strings.Join(out, "; ")
+}

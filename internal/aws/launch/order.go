@@ -1,0 +1,151 @@
+// Package launch turns a class, what its selectors found and a launch request
+// into what is sent to EC2: launch templates with user data, and a fleet
+// request.
+//
+// It is pure: it may import aws/class, cloud and core, never the AWS SDK. What
+// always holds: the same input gives the same bytes, whatever the order of
+// lists and maps was.
+package launch
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"karpenter/internal/cloud"
+	"karpenter/internal/core/quantity"
+)
+
+// Order is a launch with everything that is needed to send it, and to send it
+// again, without asking anybody.
+type Order struct {
+	Fleet Fleet `json:"fleet"`
+	// Templates are the launch templates that Fleet names, so that one that
+	// was deleted can be made again. A template of the user is not among them.
+	Templates []Template `json:"templates,omitempty"`
+	// Types say what each instance type of Fleet promises, by name.
+	Types map[string]Promise `json:"types"`
+}
+
+// Promise is what a node of an instance type will have.
+type Promise struct {
+	Labels      map[string]string  `json:"labels"`
+	Capacity    quantity.Resources `json:"capacity"`
+	Allocatable quantity.Resources `json:"allocatable"`
+}
+
+// Fleet is a request for one machine out of many offerings. The client token
+// is not part of it.
+type Fleet struct {
+	CapacityType string   `json:"capacityType"`
+	Context      string   `json:"context,omitempty"`
+	Configs      []Config `json:"configs"`
+	// Tags go on the instance, its volumes and the fleet, sorted by key.
+	Tags []Tag `json:"tags"`
+}
+
+// Config lists the offerings that use one launch template, cheapest first.
+type Config struct {
+	Template  string     `json:"template"`
+	Version   string     `json:"version"`
+	ImageID   string     `json:"imageID,omitempty"` // for the record; not sent
+	Overrides []Override `json:"overrides"`
+}
+
+// Override is one place where a machine may be bought.
+type Override struct {
+	Type   string `json:"type"`
+	Subnet string `json:"subnet"`
+	Zone   string `json:"zone"`
+}
+
+// Tag is an EC2 tag.
+type Tag struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+}
+
+// Answer is what EC2 Fleet said.
+type Answer struct {
+	Machines []Machine
+	Errors   []Refusal
+}
+
+// Machine is one machine that the fleet launched.
+type Machine struct {
+	ID       string
+	Override Override
+	Template string
+	Spot     bool
+}
+
+// Refusal is an error about one override.
+type Refusal struct {
+	Code     string
+	Message  string
+	Override Override
+}
+
+const (
+	// plainLimit is the size in bytes up to which an order is kept readable.
+	plainLimit = 2 << 10
+	gzipMark   = "gz:"
+)
+
+// Encode writes the order as text, small enough for an annotation.
+func Encode(o Order) (cloud.Prepared, error) {
+	plain, err := json.Marshal(o)
+	if err != nil {
+		return "", fmt.Errorf("writing the launch order: %w", err)
+	}
+	if len(plain) <= plainLimit {
+		return cloud.Prepared(plain), nil
+	}
+	var packed bytes.Buffer
+	zip := gzip.NewWriter(&packed)
+	if _, err := zip.Write(plain); err != nil {
+		return "", fmt.Errorf("packing the launch order: %w", err)
+	}
+	if err := zip.Close(); err != nil {
+		return "", fmt.Errorf("packing the launch order: %w", err)
+	}
+	return cloud.Prepared(gzipMark + base64.StdEncoding.EncodeToString(packed.Bytes())), nil
+}
+
+// Decode reads what Encode wrote.
+func Decode(p cloud.Prepared) (Order, error) {
+	plain := []byte(p)
+	if packed, ok := strings.CutPrefix(string(p), gzipMark); ok {
+		zip, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(packed)))
+		if err != nil {
+			return Order{}, fmt.Errorf("reading the stored launch order: %w", err)
+		}
+		if plain, err = io.ReadAll(zip); err != nil {
+			return Order{}, fmt.Errorf("reading the stored launch order: %w", err)
+		}
+	}
+	var o Order
+	if err := json.Unmarshal(plain, &o); err != nil {
+		return Order{}, fmt.Errorf("reading the stored launch order: %w", err)
+	}
+	return o, nil
+}
+
+// Keys returns the offerings that the fleet asks for, in its order.
+func (f *Fleet) Keys() []cloud.OfferingKey {
+	var keys []cloud.OfferingKey
+	for _, c := range f.Configs {
+		for _, o := range c.Overrides {
+			keys = append(keys, f.key(o))
+		}
+	}
+	return keys
+}
+
+func (f *Fleet) key(o Override) cloud.OfferingKey {
+	return cloud.OfferingKey{Type: o.Type, Zone: o.Zone, CapacityType: f.CapacityType}
+}
