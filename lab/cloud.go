@@ -1,0 +1,62 @@
+package lab
+
+import (
+	"context"
+	"slices"
+
+	"karpenter/lab/boot"
+	"karpenter/sim/ec2"
+)
+
+// startCloud serves the simulated EC2 on a free port for the life of the lab.
+func (l *Lab) startCloud(life context.Context) error {
+	l.Cloud = ec2.New(l.opt.Cloud)
+	url, failed := make(chan string, 1), make(chan error, 1)
+	l.work.Go(func() error {
+		err := l.Cloud.Serve(life, "127.0.0.1:0", func(u string) { url <- u })
+		failed <- err
+		return err
+	})
+	select {
+	case u := <-url:
+		return l.store.update(func(s *State) { s.CloudURL, s.Region = u, l.Cloud.Region() })
+	case err := <-failed:
+		return err
+	}
+}
+
+// startMachines lets instances join the cluster and leave it.
+func (l *Lab) startMachines(life context.Context) {
+	delays := l.opt.Delays
+	if delays == (boot.Delays{}) {
+		delays = boot.DefaultDelays
+	}
+	l.Agent = boot.New(life, l.Client, l.Cluster.Version, delays, l.log)
+	l.Cloud.Subscribe(func(e ec2.Event) {
+		i := e.Instance
+		l.log.Info("instance "+string(i.State), "instance", i.ID, "type", i.Type, "zone", i.Zone, "market", i.Market)
+		switch i.State {
+		case ec2.Running:
+			if !i.NeverJoins {
+				l.Agent.Running(l.machine(i))
+			}
+		case ec2.ShuttingDown, ec2.Stopping:
+			l.Agent.Gone(i.ID)
+		}
+	})
+}
+
+// machine is the instance as its operating system will see it.
+func (l *Lab) machine(i ec2.Instance) boot.Machine {
+	m := boot.Machine{
+		ID: i.ID, Type: i.Type, Zone: i.Zone, Region: l.Cloud.Region(),
+		PrivateDNS: i.PrivateDNS, PrivateIP: i.PrivateIP, UserData: i.UserData,
+		Arch: "amd64", VCPU: i.Row.VCPU, MemoryMiB: i.Row.MemoryMiB,
+		MaxENIs: i.Row.MaxENIs, IPv4PerENI: i.Row.IPv4PerENI,
+		RootGiB: 20,
+	}
+	if slices.Contains(i.Row.Arch, "arm64") {
+		m.Arch = "arm64"
+	}
+	return m
+}
