@@ -100,15 +100,30 @@ func readReserved(field string, values map[string]string) (reserved, error) {
 	return r, nil
 }
 
+// maxQuantity is more than any machine has, and few enough that thousandths of
+// it fit into 64 bits.
+const maxQuantity = 1e15
+
 func readQuantity(field, text string) (resource.Quantity, error) {
-	q, err := resource.ParseQuantity(text)
+	q, err := parseQuantity(text)
 	switch {
 	case err != nil:
 		return q, fmt.Errorf("%s: %q is not a quantity: write a number with a unit, such as 500m, 200Mi or 1Gi", field, text)
 	case q.Sign() < 0:
 		return q, fmt.Errorf("%s: %q is negative: set 0 or more", field, text)
+	case q.AsApproximateFloat64() > maxQuantity:
+		return q, fmt.Errorf("%s: %q is more than any machine has: set a smaller amount", field, text)
 	}
 	return q, nil
+}
+
+// parseQuantity refuses exponents of three digits and more before they are
+// computed: 1e-99999999 would take a minute.
+func parseQuantity(text string) (resource.Quantity, error) {
+	if i := strings.IndexAny(text, "eE"); i >= 0 && len(strings.TrimLeft(text[i+1:], "+-")) > 2 {
+		return resource.Quantity{}, resource.ErrFormatWrong
+	}
+	return resource.ParseQuantity(text)
 }
 
 // threshold is an amount of memory: bytes, or a percentage of the capacity.
