@@ -1,0 +1,409 @@
+package ec2
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// DescribeInstancesInput asks for instances.
+type DescribeInstancesInput struct {
+	Common
+	Page
+	IDs                     []string `query:"InstanceId"`
+	Filters                 []Filter `query:"Filter"`
+	IncludeManagedResources bool
+}
+
+// DescribeInstancesOutput lists instances, each in a reservation of its own.
+type DescribeInstancesOutput struct {
+	Response
+	Reservations Set[Reservation] `xml:"reservationSet"`
+	NextToken    string           `xml:"nextToken,omitempty"`
+}
+
+// Reservation is the result of one launch.
+type Reservation struct {
+	ID        string            `xml:"reservationId"`
+	Owner     string            `xml:"ownerId"`
+	Groups    Set[GroupRef]     `xml:"groupSet"`
+	Instances Set[InstanceInfo] `xml:"instancesSet"`
+}
+
+func (r Reservation) ids() []string {
+	var out []string
+	for _, i := range r.Instances {
+		out = append(out, i.ID)
+	}
+	return out
+}
+
+// GroupRef names a security group.
+type GroupRef struct {
+	ID   string `xml:"groupId"`
+	Name string `xml:"groupName"`
+}
+
+// StateRef is a state with its code.
+type StateRef struct {
+	Code int   `xml:"code"`
+	Name State `xml:"name"`
+}
+
+// InstanceInfo is an instance as Describe shows it.
+type InstanceInfo struct {
+	ID            string              `xml:"instanceId"`
+	ImageID       string              `xml:"imageId"`
+	State         StateRef            `xml:"instanceState"`
+	PrivateDNS    string              `xml:"privateDnsName"`
+	PublicDNS     string              `xml:"dnsName"`
+	Reason        string              `xml:"reason"`
+	Index         int                 `xml:"amiLaunchIndex"`
+	ProductCodes  Set[struct{}]       `xml:"productCodes"`
+	Type          string              `xml:"instanceType"`
+	Launched      time.Time           `xml:"launchTime"`
+	Placement     PlacementInfo       `xml:"placement"`
+	Platform      string              `xml:"platformDetails"`
+	Monitoring    string              `xml:"monitoring>state"`
+	Subnet        string              `xml:"subnetId,omitempty"`
+	VPC           string              `xml:"vpcId,omitempty"`
+	PrivateIP     string              `xml:"privateIpAddress,omitempty"`
+	SourceDest    bool                `xml:"sourceDestCheck"`
+	Groups        Set[GroupRef]       `xml:"groupSet"`
+	StateReason   *StateReason        `xml:"stateReason"`
+	Arch          string              `xml:"architecture"`
+	RootType      string              `xml:"rootDeviceType"`
+	RootDevice    string              `xml:"rootDeviceName"`
+	Devices       Set[InstanceDevice] `xml:"blockDeviceMapping"`
+	Virtual       string              `xml:"virtualizationType"`
+	ClientToken   string              `xml:"clientToken"`
+	Market        string              `xml:"instanceLifecycle,omitempty"`
+	SpotRequest   string              `xml:"spotInstanceRequestId,omitempty"`
+	Tags          Tags                `xml:"tagSet"`
+	Hypervisor    string              `xml:"hypervisor"`
+	Interfaces    Set[InterfaceInfo]  `xml:"networkInterfaceSet"`
+	Profile       *Profile            `xml:"iamInstanceProfile"`
+	EBSOptimized  bool                `xml:"ebsOptimized"`
+	ENA           bool                `xml:"enaSupport"`
+	Metadata      MetadataOptions     `xml:"metadataOptions"`
+	HostnameType  string              `xml:"privateDnsNameOptions>hostnameType"`
+	CurrentBoot   string              `xml:"currentInstanceBootMode"`
+	UsageOp       string              `xml:"usageOperation"`
+	CapacityReuse string              `xml:"capacityReservationSpecification>capacityReservationPreference"`
+}
+
+// PlacementInfo says where an instance is.
+type PlacementInfo struct {
+	Zone    string `xml:"availabilityZone"`
+	ZoneID  string `xml:"availabilityZoneId"`
+	Group   string `xml:"groupName"`
+	Tenancy string `xml:"tenancy"`
+}
+
+// StateReason says why an instance is in its state.
+type StateReason struct {
+	Code    string `xml:"code"`
+	Message string `xml:"message"`
+}
+
+// InstanceDevice is an attached volume.
+type InstanceDevice struct {
+	Device   string    `xml:"deviceName"`
+	VolumeID string    `xml:"ebs>volumeId"`
+	Status   string    `xml:"ebs>status"`
+	Attached time.Time `xml:"ebs>attachTime"`
+	Delete   bool      `xml:"ebs>deleteOnTermination"`
+}
+
+// InterfaceInfo is an attached network interface.
+type InterfaceInfo struct {
+	ID         string        `xml:"networkInterfaceId"`
+	Subnet     string        `xml:"subnetId"`
+	VPC        string        `xml:"vpcId"`
+	Owner      string        `xml:"ownerId"`
+	Status     string        `xml:"status"`
+	PrivateIP  string        `xml:"privateIpAddress"`
+	PrivateDNS string        `xml:"privateDnsName"`
+	Groups     Set[GroupRef] `xml:"groupSet"`
+	Type       string        `xml:"interfaceType"`
+}
+
+func (i *Instance) key() string { return fmt.Sprintf("%012d", i.seq) }
+
+// visibleInstances are those that Describe calls show.
+func (c *Cloud) visibleInstances() []*Instance {
+	now := c.now()
+	out := make([]*Instance, 0, len(c.instances))
+	for _, i := range c.instances {
+		if !i.visible.After(now) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// named returns the visible instances with these ids, in the order of the ids,
+// or the error that names those that do not exist.
+func (c *Cloud) named(ids []string) ([]*Instance, error) {
+	var out []*Instance
+	var lost []string
+	now := c.now()
+	for _, id := range ids {
+		if !strings.HasPrefix(id, "i-") {
+			return nil, errorf("InvalidInstanceID.Malformed", "Invalid id: \"%s\"", id)
+		}
+		i, ok := c.byID[id]
+		switch {
+		case !ok || i.visible.After(now):
+			lost = append(lost, id)
+		case !slices.Contains(out, i):
+			out = append(out, i)
+		}
+	}
+	if len(lost) > 0 {
+		return nil, noInstances(lost...)
+	}
+	return out, nil
+}
+
+var instanceFilters = attributes[*Instance]{
+	"instance-id":              one(func(i *Instance) string { return i.ID }),
+	"instance-state-name":      one(func(i *Instance) string { return string(i.State) }),
+	"instance-state-code":      one(func(i *Instance) string { return strconv.Itoa(stateCodes[i.State]) }),
+	"instance-type":            one(func(i *Instance) string { return i.Type }),
+	"instance-lifecycle":       one(func(i *Instance) string { return i.lifecycle() }),
+	"availability-zone":        one(func(i *Instance) string { return i.Zone }),
+	"subnet-id":                one(func(i *Instance) string { return i.SubnetID }),
+	"vpc-id":                   one(func(i *Instance) string { return i.VPCID }),
+	"image-id":                 one(func(i *Instance) string { return i.ImageID }),
+	"client-token":             one(func(i *Instance) string { return i.Token }),
+	"private-dns-name":         one(func(i *Instance) string { return i.PrivateDNS }),
+	"private-ip-address":       one(func(i *Instance) string { return i.PrivateIP }),
+	"architecture":             func(i *Instance) []string { return i.Row.Arch },
+	"instance.group-id":        func(i *Instance) []string { return i.SecurityGroups },
+	"iam-instance-profile.arn": one(func(i *Instance) string { return i.InstanceProfile }),
+	"launch-time":              one(func(i *Instance) string { return i.Launched.Format("2006-01-02T15:04:05.000Z") }),
+}
+
+// lifecycle is empty for on-demand instances.
+func (i *Instance) lifecycle() string {
+	if i.Market == Spot {
+		return string(Spot)
+	}
+	return ""
+}
+
+func (in *DescribeInstancesInput) do(c *Cloud) (*DescribeInstancesOutput, error) {
+	if len(in.IDs) > 0 && in.MaxResults != nil {
+		return nil, errorf("InvalidParameterCombination", "The parameter instancesSet cannot be used with the parameter maxResults")
+	}
+	items := c.visibleInstances()
+	if len(in.IDs) > 0 {
+		var err error
+		if items, err = c.named(in.IDs); err != nil {
+			return nil, err
+		}
+	}
+	now := c.now()
+	items, err := selectBy(items, in.Filters, instanceFilters, func(i *Instance) Tags { return i.tagsAt(now) })
+	if err != nil {
+		return nil, err
+	}
+	part, next, err := page(items, in.Page, paged, (*Instance).key)
+	out := &DescribeInstancesOutput{NextToken: next}
+	for _, i := range part {
+		out.Reservations = append(out.Reservations, c.reservation([]*Instance{i}))
+	}
+	return out, err
+}
+
+// reservation describes instances as one; its id is made from the first.
+func (c *Cloud) reservation(list []*Instance) Reservation {
+	r := Reservation{Owner: c.opt.Account}
+	for _, i := range list {
+		r.Instances = append(r.Instances, c.instanceInfo(i))
+	}
+	if len(list) > 0 {
+		r.ID = "r-" + strings.TrimPrefix(list[0].ID, "i-")
+	}
+	return r
+}
+
+func (c *Cloud) instanceInfo(i *Instance) InstanceInfo {
+	info := InstanceInfo{
+		ID: i.ID, ImageID: i.ImageID, State: stateRef(i.State), PrivateDNS: i.PrivateDNS, Reason: i.Reason, Type: i.Type,
+		Launched: i.Launched, Placement: PlacementInfo{Zone: i.Zone, ZoneID: zoneID(i.Zone), Tenancy: "default"},
+		Platform: "Linux/UNIX", Monitoring: "disabled", SourceDest: true, RootType: "ebs", Virtual: "hvm", Hypervisor: "xen",
+		ClientToken: i.Token, Market: i.lifecycle(), Tags: i.tagsAt(c.now()), EBSOptimized: true, ENA: true, Metadata: i.Metadata,
+		HostnameType: "ip-name", CurrentBoot: "legacy-bios", UsageOp: "RunInstances", CapacityReuse: "open",
+	}
+	if i.Monitoring {
+		info.Monitoring = "enabled"
+	}
+	if len(i.Row.Arch) > 0 {
+		info.Arch = i.Row.Arch[0]
+	}
+	if i.Market == Spot {
+		info.SpotRequest = "sir-" + i.ID[len(i.ID)-8:]
+	}
+	if i.ReasonCode != "" {
+		info.StateReason = &StateReason{i.ReasonCode, i.ReasonCode + ": " + i.Reason}
+	}
+	if i.InstanceProfile != "" {
+		arn := i.InstanceProfile
+		if !strings.HasPrefix(arn, "arn:") {
+			arn = fmt.Sprintf("arn:aws:iam::%s:instance-profile/%s", c.opt.Account, arn)
+		}
+		info.Profile = &Profile{ARN: arn}
+	}
+	if image := c.image(i.ImageID); image != nil {
+		info.RootDevice = image.RootDevice
+		if image.Arch != "" {
+			info.Arch = image.Arch
+		}
+	}
+	if i.State != Terminated {
+		c.addAttached(&info, i)
+	}
+	return info
+}
+
+// addAttached adds what an instance loses when it is terminated.
+func (c *Cloud) addAttached(info *InstanceInfo, i *Instance) {
+	info.Subnet, info.VPC, info.PrivateIP = i.SubnetID, i.VPCID, i.PrivateIP
+	for _, id := range i.SecurityGroups {
+		ref := GroupRef{ID: id}
+		if g := c.group(id); g != nil {
+			ref.Name = g.Name
+		}
+		info.Groups = append(info.Groups, ref)
+	}
+	info.Interfaces = []InterfaceInfo{{ID: i.NetworkInterface, Subnet: i.SubnetID, VPC: i.VPCID, Owner: c.opt.Account, Status: "in-use",
+		PrivateIP: i.PrivateIP, PrivateDNS: i.PrivateDNS, Groups: info.Groups, Type: "interface"}}
+	for _, v := range c.volumes {
+		if v.Instance == i.ID {
+			info.Devices = append(info.Devices, InstanceDevice{Device: v.Device, VolumeID: v.ID, Status: "attached", Attached: v.Created, Delete: v.DeleteOnTermination})
+		}
+	}
+}
+
+func stateRef(s State) StateRef { return StateRef{stateCodes[s], s} }
+
+// ——— Terminate
+
+// TerminateInstancesInput ends instances.
+type TerminateInstancesInput struct {
+	Common
+	IDs            []string `query:"InstanceId"`
+	Force          bool
+	SkipOsShutdown bool
+}
+
+// StateChange is an instance with its state before and after.
+type StateChange struct {
+	ID       string   `xml:"instanceId"`
+	Current  StateRef `xml:"currentState"`
+	Previous StateRef `xml:"previousState"`
+}
+
+// TerminateInstancesOutput lists what was ended.
+type TerminateInstancesOutput struct {
+	Response
+	Changes Set[StateChange] `xml:"instancesSet"`
+}
+
+func (o *TerminateInstancesOutput) instanceIDs() []string {
+	var out []string
+	for _, i := range o.Changes {
+		out = append(out, i.ID)
+	}
+	return out
+}
+
+func (in *TerminateInstancesInput) do(c *Cloud) (*TerminateInstancesOutput, error) {
+	if len(in.IDs) == 0 {
+		return nil, missing("InstanceId")
+	}
+	list, err := c.named(in.IDs)
+	if err != nil {
+		return nil, err
+	}
+	out := &TerminateInstancesOutput{}
+	for _, i := range list {
+		before := i.State
+		c.terminate(i, "Client.UserInitiatedShutdown", "User initiated ("+c.now().Format("2006-01-02 15:04:05 MST")+")")
+		out.Changes = append(out.Changes, StateChange{i.ID, stateRef(i.State), stateRef(before)})
+	}
+	return out, nil
+}
+
+// ——— Volumes
+
+// DescribeVolumesInput asks for volumes.
+type DescribeVolumesInput struct {
+	Common
+	Page
+	IDs     []string `query:"VolumeId"`
+	Filters []Filter `query:"Filter"`
+}
+
+// VolumeInfo is a volume.
+type VolumeInfo struct {
+	ID          string            `xml:"volumeId"`
+	Size        int64             `xml:"size"`
+	Snapshot    string            `xml:"snapshotId"`
+	Zone        string            `xml:"availabilityZone"`
+	Status      string            `xml:"status"`
+	Created     time.Time         `xml:"createTime"`
+	Attachments Set[VolumeAttach] `xml:"attachmentSet"`
+	Tags        Tags              `xml:"tagSet"`
+	Type        string            `xml:"volumeType"`
+	IOPS        *int64            `xml:"iops"`
+	Throughput  *int64            `xml:"throughput"`
+	Encrypted   bool              `xml:"encrypted"`
+}
+
+// VolumeAttach is where a volume is attached.
+type VolumeAttach struct {
+	VolumeID string    `xml:"volumeId"`
+	Instance string    `xml:"instanceId"`
+	Device   string    `xml:"device"`
+	Status   string    `xml:"status"`
+	Attached time.Time `xml:"attachTime"`
+	Delete   bool      `xml:"deleteOnTermination"`
+}
+
+// DescribeVolumesOutput lists volumes.
+type DescribeVolumesOutput struct {
+	Response
+	Volumes   Set[VolumeInfo] `xml:"volumeSet"`
+	NextToken string          `xml:"nextToken,omitempty"`
+}
+
+func (in *DescribeVolumesInput) do(c *Cloud) (*DescribeVolumesOutput, error) {
+	id := func(v *Volume) string { return v.ID }
+	items, err := onlyIDs(c.volumes, in.IDs, id, "InvalidVolume.NotFound", "volume")
+	if err != nil {
+		return nil, err
+	}
+	items, err = selectBy(items, in.Filters, attributes[*Volume]{
+		"volume-id":              one(id),
+		"availability-zone":      one(func(v *Volume) string { return v.Zone }),
+		"volume-type":            one(func(v *Volume) string { return v.EBS.Type }),
+		"status":                 one(func(*Volume) string { return "in-use" }),
+		"attachment.instance-id": one(func(v *Volume) string { return v.Instance }),
+	}, func(v *Volume) Tags { return v.Tags })
+	if err != nil {
+		return nil, err
+	}
+	part, next, err := page(sorted(items, id), in.Page, paged, id)
+	out := &DescribeVolumesOutput{NextToken: next}
+	for _, v := range part {
+		out.Volumes = append(out.Volumes, VolumeInfo{ID: v.ID, Size: *v.EBS.SizeGiB, Snapshot: v.EBS.SnapshotID, Zone: v.Zone, Status: "in-use",
+			Created: v.Created, Tags: v.Tags, Type: v.EBS.Type, IOPS: v.EBS.IOPS, Throughput: v.EBS.Throughput, Encrypted: v.EBS.Encrypted != nil && *v.EBS.Encrypted,
+			Attachments: []VolumeAttach{{v.ID, v.Instance, v.Device, "attached", v.Created, v.DeleteOnTermination}}})
+	}
+	return out, err
+}

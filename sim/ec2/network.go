@@ -1,0 +1,417 @@
+package ec2
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// listing bounds of most Describe calls.
+var paged = bounds{least: 5, most: 1000}
+
+// onlyIDs keeps the items with the wanted ids; if one is missing the whole
+// call fails with code.
+func onlyIDs[T any](items []T, want []string, id func(T) string, code, kind string) ([]T, error) {
+	if len(want) == 0 {
+		return items, nil
+	}
+	for _, w := range want {
+		if !slices.ContainsFunc(items, func(t T) bool { return id(t) == w }) {
+			return nil, errorf(code, "The %s '%s' does not exist", kind, w)
+		}
+	}
+	out := []T{}
+	for _, t := range items {
+		if slices.Contains(want, id(t)) {
+			out = append(out, t)
+		}
+	}
+	return out, nil
+}
+
+// pointers to the items of a slice.
+func pointers[T any](items []T) []*T {
+	out := make([]*T, len(items))
+	for i := range items {
+		out[i] = &items[i]
+	}
+	return out
+}
+
+// ——— Regions and zones
+
+// DescribeRegionsInput asks for the regions: there is one.
+type DescribeRegionsInput struct {
+	Common
+	Names      []string `query:"RegionName"`
+	AllRegions bool
+	Filters    []Filter `query:"Filter"`
+}
+
+// RegionInfo is a region.
+type RegionInfo struct {
+	Name     string `xml:"regionName"`
+	Endpoint string `xml:"regionEndpoint"`
+	OptIn    string `xml:"optInStatus"`
+}
+
+// DescribeRegionsOutput lists regions.
+type DescribeRegionsOutput struct {
+	Response
+	Regions Set[RegionInfo] `xml:"regionInfo"`
+}
+
+func (in *DescribeRegionsInput) do(c *Cloud) (*DescribeRegionsOutput, error) {
+	all := []RegionInfo{{Name: c.opt.Region, Endpoint: "ec2." + c.opt.Region + ".amazonaws.com", OptIn: "opt-in-not-required"}}
+	items, err := onlyIDs(all, in.Names, func(r RegionInfo) string { return r.Name }, "InvalidParameterValue", "region")
+	if err != nil {
+		return nil, err
+	}
+	items, err = selectBy(items, in.Filters, attributes[RegionInfo]{
+		"region-name": one(func(r RegionInfo) string { return r.Name }),
+		"endpoint":    one(func(r RegionInfo) string { return r.Endpoint }),
+	}, nil)
+	return &DescribeRegionsOutput{Regions: items}, err
+}
+
+// DescribeAvailabilityZonesInput asks for zones.
+type DescribeAvailabilityZonesInput struct {
+	Common
+	Names    []string `query:"ZoneName"`
+	IDs      []string `query:"ZoneId"`
+	AllZones bool     `query:"AllAvailabilityZones"`
+	Filters  []Filter `query:"Filter"`
+}
+
+// ZoneInfo is a zone.
+type ZoneInfo struct {
+	State  string `xml:"zoneState"`
+	OptIn  string `xml:"optInStatus"`
+	Region string `xml:"regionName"`
+	Name   string `xml:"zoneName"`
+	ID     string `xml:"zoneId"`
+	Group  string `xml:"groupName"`
+	Border string `xml:"networkBorderGroup"`
+	Type   string `xml:"zoneType"`
+}
+
+// DescribeAvailabilityZonesOutput lists zones.
+type DescribeAvailabilityZonesOutput struct {
+	Response
+	Zones Set[ZoneInfo] `xml:"availabilityZoneInfo"`
+}
+
+func (in *DescribeAvailabilityZonesInput) do(c *Cloud) (*DescribeAvailabilityZonesOutput, error) {
+	var all []ZoneInfo
+	for _, z := range c.opt.Zones {
+		all = append(all, ZoneInfo{State: "available", OptIn: "opt-in-not-required", Region: c.opt.Region,
+			Name: z, ID: zoneID(z), Group: c.opt.Region, Border: c.opt.Region, Type: "availability-zone"})
+	}
+	items, err := onlyIDs(all, in.Names, func(z ZoneInfo) string { return z.Name }, "InvalidParameterValue", "availability zone")
+	if err == nil {
+		items, err = onlyIDs(items, in.IDs, func(z ZoneInfo) string { return z.ID }, "InvalidParameterValue", "availability zone")
+	}
+	if err != nil {
+		return nil, err
+	}
+	items, err = selectBy(items, in.Filters, attributes[ZoneInfo]{
+		"zone-name":     one(func(z ZoneInfo) string { return z.Name }),
+		"zone-id":       one(func(z ZoneInfo) string { return z.ID }),
+		"region-name":   one(func(z ZoneInfo) string { return z.Region }),
+		"state":         one(func(z ZoneInfo) string { return z.State }),
+		"zone-type":     one(func(z ZoneInfo) string { return z.Type }),
+		"opt-in-status": one(func(z ZoneInfo) string { return z.OptIn }),
+	}, nil)
+	return &DescribeAvailabilityZonesOutput{Zones: items}, err
+}
+
+// ——— VPCs
+
+// DescribeVpcsInput asks for virtual networks.
+type DescribeVpcsInput struct {
+	Common
+	Page
+	IDs     []string `query:"VpcId"`
+	Filters []Filter `query:"Filter"`
+}
+
+// VPCInfo is a virtual network.
+type VPCInfo struct {
+	ID      string `xml:"vpcId"`
+	Owner   string `xml:"ownerId"`
+	State   string `xml:"state"`
+	CIDR    string `xml:"cidrBlock"`
+	Tenancy string `xml:"instanceTenancy"`
+	Default bool   `xml:"isDefault"`
+	Tags    Tags   `xml:"tagSet"`
+}
+
+// DescribeVpcsOutput lists virtual networks.
+type DescribeVpcsOutput struct {
+	Response
+	VPCs      Set[VPCInfo] `xml:"vpcSet"`
+	NextToken string       `xml:"nextToken,omitempty"`
+}
+
+func (in *DescribeVpcsInput) do(c *Cloud) (*DescribeVpcsOutput, error) {
+	items, err := onlyIDs(pointers(c.world.VPCs), in.IDs, func(v *VPC) string { return v.ID }, "InvalidVpcID.NotFound", "vpc ID")
+	if err != nil {
+		return nil, err
+	}
+	items, err = selectBy(items, in.Filters, attributes[*VPC]{
+		"vpc-id": one(func(v *VPC) string { return v.ID }),
+		"cidr":   one(func(v *VPC) string { return v.CIDR }),
+	}, func(v *VPC) Tags { return v.Tags })
+	if err != nil {
+		return nil, err
+	}
+	part, next, err := page(items, in.Page, paged, func(v *VPC) string { return v.ID })
+	out := &DescribeVpcsOutput{NextToken: next}
+	for _, v := range part {
+		out.VPCs = append(out.VPCs, VPCInfo{ID: v.ID, Owner: c.opt.Account, State: "available", CIDR: v.CIDR, Tenancy: "default", Tags: v.Tags})
+	}
+	return out, err
+}
+
+// ——— Subnets
+
+// DescribeSubnetsInput asks for subnets.
+type DescribeSubnetsInput struct {
+	Common
+	Page
+	IDs     []string `query:"SubnetId"`
+	Filters []Filter `query:"Filter"`
+}
+
+// SubnetInfo is a subnet.
+type SubnetInfo struct {
+	ID       string `xml:"subnetId"`
+	ARN      string `xml:"subnetArn"`
+	State    string `xml:"state"`
+	Owner    string `xml:"ownerId"`
+	VPC      string `xml:"vpcId"`
+	CIDR     string `xml:"cidrBlock"`
+	Free     int    `xml:"availableIpAddressCount"`
+	Zone     string `xml:"availabilityZone"`
+	ZoneID   string `xml:"availabilityZoneId"`
+	Default  bool   `xml:"defaultForAz"`
+	PublicIP bool   `xml:"mapPublicIpOnLaunch"`
+	IPv6     bool   `xml:"assignIpv6AddressOnCreation"`
+	HostName string `xml:"privateDnsNameOptionsOnLaunch>hostnameType"`
+	Tags     Tags   `xml:"tagSet"`
+}
+
+// DescribeSubnetsOutput lists subnets.
+type DescribeSubnetsOutput struct {
+	Response
+	Subnets   Set[SubnetInfo] `xml:"subnetSet"`
+	NextToken string          `xml:"nextToken,omitempty"`
+}
+
+var subnetFilters = attributes[*Subnet]{
+	"subnet-id":                  one(func(s *Subnet) string { return s.ID }),
+	"vpc-id":                     one(func(s *Subnet) string { return s.VPC }),
+	"availability-zone":          one(func(s *Subnet) string { return s.Zone }),
+	"availability-zone-id":       one(func(s *Subnet) string { return zoneID(s.Zone) }),
+	"cidr-block":                 one(func(s *Subnet) string { return s.CIDR }),
+	"state":                      one(func(*Subnet) string { return "available" }),
+	"map-public-ip-on-launch":    one(func(s *Subnet) string { return strconv.FormatBool(s.Public) }),
+	"available-ip-address-count": one(func(s *Subnet) string { return strconv.Itoa(s.reported()) }),
+}
+
+// reported is the number of free addresses that the subnet shows.
+func (s *Subnet) reported() int {
+	if s.ReportedFree != nil {
+		return *s.ReportedFree
+	}
+	return s.free()
+}
+
+func (in *DescribeSubnetsInput) do(c *Cloud) (*DescribeSubnetsOutput, error) {
+	items, err := onlyIDs(pointers(c.world.Subnets), in.IDs, func(s *Subnet) string { return s.ID }, "InvalidSubnetID.NotFound", "subnet ID")
+	if err != nil {
+		return nil, err
+	}
+	items, err = selectBy(items, in.Filters, subnetFilters, func(s *Subnet) Tags { return s.Tags })
+	if err != nil {
+		return nil, err
+	}
+	part, next, err := page(sorted(items, (*Subnet).id), in.Page, paged, (*Subnet).id)
+	out := &DescribeSubnetsOutput{NextToken: next}
+	for _, s := range part {
+		out.Subnets = append(out.Subnets, SubnetInfo{
+			ID: s.ID, ARN: fmt.Sprintf("arn:aws:ec2:%s:%s:subnet/%s", c.opt.Region, c.opt.Account, s.ID),
+			State: "available", Owner: c.opt.Account, VPC: s.VPC, CIDR: s.CIDR, Free: s.reported(),
+			Zone: s.Zone, ZoneID: zoneID(s.Zone), PublicIP: s.Public, HostName: "ip-name", Tags: s.Tags,
+		})
+	}
+	return out, err
+}
+
+func (s *Subnet) id() string        { return s.ID }
+func (g *SecurityGroup) id() string { return g.ID }
+func (i *Image) id() string         { return i.ID }
+
+// sorted sorts items by key, as page wants them.
+func sorted[T any](items []T, key func(T) string) []T {
+	return slices.SortedFunc(slices.Values(items), func(a, b T) int { return strings.Compare(key(a), key(b)) })
+}
+
+// ——— Security groups
+
+// DescribeSecurityGroupsInput asks for security groups.
+type DescribeSecurityGroupsInput struct {
+	Common
+	Page
+	IDs     []string `query:"GroupId"`
+	Names   []string `query:"GroupName"`
+	Filters []Filter `query:"Filter"`
+}
+
+// SecurityGroupInfo is a security group.
+type SecurityGroupInfo struct {
+	ID          string        `xml:"groupId"`
+	Name        string        `xml:"groupName"`
+	Description string        `xml:"groupDescription"`
+	Owner       string        `xml:"ownerId"`
+	VPC         string        `xml:"vpcId"`
+	Ingress     Set[struct{}] `xml:"ipPermissions"`
+	Egress      Set[struct{}] `xml:"ipPermissionsEgress"`
+	Tags        Tags          `xml:"tagSet"`
+}
+
+// DescribeSecurityGroupsOutput lists security groups.
+type DescribeSecurityGroupsOutput struct {
+	Response
+	Groups    Set[SecurityGroupInfo] `xml:"securityGroupInfo"`
+	NextToken string                 `xml:"nextToken,omitempty"`
+}
+
+func (in *DescribeSecurityGroupsInput) do(c *Cloud) (*DescribeSecurityGroupsOutput, error) {
+	items, err := onlyIDs(pointers(c.world.SecurityGroups), in.IDs, (*SecurityGroup).id, "InvalidGroup.NotFound", "security group")
+	if err == nil {
+		items, err = onlyIDs(items, in.Names, func(g *SecurityGroup) string { return g.Name }, "InvalidGroup.NotFound", "security group")
+	}
+	if err != nil {
+		return nil, err
+	}
+	items, err = selectBy(items, in.Filters, attributes[*SecurityGroup]{
+		"group-id":    one((*SecurityGroup).id),
+		"group-name":  one(func(g *SecurityGroup) string { return g.Name }),
+		"vpc-id":      one(func(g *SecurityGroup) string { return g.VPC }),
+		"description": one(func(g *SecurityGroup) string { return g.Description }),
+		"owner-id":    one(func(*SecurityGroup) string { return c.opt.Account }),
+	}, func(g *SecurityGroup) Tags { return g.Tags })
+	if err != nil {
+		return nil, err
+	}
+	part, next, err := page(sorted(items, (*SecurityGroup).id), in.Page, paged, (*SecurityGroup).id)
+	out := &DescribeSecurityGroupsOutput{NextToken: next}
+	for _, g := range part {
+		out.Groups = append(out.Groups, SecurityGroupInfo{ID: g.ID, Name: g.Name, Description: g.Description, Owner: c.opt.Account, VPC: g.VPC, Tags: g.Tags})
+	}
+	return out, err
+}
+
+// ——— Images
+
+// DescribeImagesInput asks for machine images.
+type DescribeImagesInput struct {
+	Common
+	Page
+	IDs               []string `query:"ImageId"`
+	Owners            []string `query:"Owner"`
+	ExecutableBy      []string
+	IncludeDeprecated bool
+	IncludeDisabled   bool
+	Filters           []Filter `query:"Filter"`
+}
+
+// ImageInfo is a machine image.
+type ImageInfo struct {
+	ID             string           `xml:"imageId"`
+	Location       string           `xml:"imageLocation"`
+	State          string           `xml:"imageState"`
+	Owner          string           `xml:"imageOwnerId"`
+	OwnerAlias     string           `xml:"imageOwnerAlias,omitempty"`
+	Created        string           `xml:"creationDate"`
+	Public         bool             `xml:"isPublic"`
+	Arch           string           `xml:"architecture"`
+	Type           string           `xml:"imageType"`
+	Name           string           `xml:"name"`
+	Description    string           `xml:"description"`
+	RootDeviceType string           `xml:"rootDeviceType"`
+	RootDevice     string           `xml:"rootDeviceName"`
+	Devices        Set[BlockDevice] `xml:"blockDeviceMapping"`
+	Virtualization string           `xml:"virtualizationType"`
+	Hypervisor     string           `xml:"hypervisor"`
+	ENA            bool             `xml:"enaSupport"`
+	Platform       string           `xml:"platformDetails"`
+	Tags           Tags             `xml:"tagSet"`
+}
+
+// DescribeImagesOutput lists machine images.
+type DescribeImagesOutput struct {
+	Response
+	Images    Set[ImageInfo] `xml:"imagesSet"`
+	NextToken string         `xml:"nextToken,omitempty"`
+}
+
+func (in *DescribeImagesInput) do(c *Cloud) (*DescribeImagesOutput, error) {
+	items, err := onlyIDs(pointers(c.world.Images), in.IDs, (*Image).id, "InvalidAMIID.NotFound", "image id")
+	if err != nil {
+		return nil, err
+	}
+	owner := func(i *Image) string {
+		if i.Owner == "" {
+			return c.opt.Account
+		}
+		return i.Owner
+	}
+	if len(in.Owners) > 0 {
+		items = slices.DeleteFunc(slices.Clone(items), func(i *Image) bool {
+			return !slices.ContainsFunc(in.Owners, func(o string) bool {
+				return o == owner(i) || o == i.OwnerAlias && o != "" || o == "self" && owner(i) == c.opt.Account
+			})
+		})
+	}
+	items, err = selectBy(items, in.Filters, attributes[*Image]{
+		"image-id":            one((*Image).id),
+		"name":                one(func(i *Image) string { return i.Name }),
+		"description":         one(func(i *Image) string { return i.Description }),
+		"architecture":        one(func(i *Image) string { return i.Arch }),
+		"state":               one(func(i *Image) string { return i.State }),
+		"owner-id":            one(owner),
+		"owner-alias":         one(func(i *Image) string { return i.OwnerAlias }),
+		"creation-date":       one(func(i *Image) string { return i.Created }),
+		"root-device-name":    one(func(i *Image) string { return i.RootDevice }),
+		"root-device-type":    one(func(*Image) string { return "ebs" }),
+		"virtualization-type": one(func(*Image) string { return "hvm" }),
+		"image-type":          one(func(*Image) string { return "machine" }),
+		"is-public":           one(func(i *Image) string { return strconv.FormatBool(owner(i) != c.opt.Account) }),
+	}, func(i *Image) Tags { return i.Tags })
+	if err != nil {
+		return nil, err
+	}
+	part, next, err := page(sorted(items, (*Image).id), in.Page, paged, (*Image).id)
+	out := &DescribeImagesOutput{NextToken: next}
+	for _, i := range part {
+		out.Images = append(out.Images, ImageInfo{
+			ID: i.ID, Location: owner(i) + "/" + i.Name, State: i.State, Owner: owner(i), OwnerAlias: i.OwnerAlias,
+			Created: i.Created, Public: owner(i) != c.opt.Account, Arch: i.Arch, Type: "machine", Name: i.Name,
+			Description: i.Description, RootDeviceType: "ebs", RootDevice: i.RootDevice, Devices: i.devices(),
+			Virtualization: "hvm", Hypervisor: "xen", ENA: true, Platform: "Linux/UNIX", Tags: i.Tags,
+		})
+	}
+	return out, err
+}
+
+// devices of an image: its root volume.
+func (i *Image) devices() []BlockDevice {
+	if i.RootDevice == "" {
+		return nil
+	}
+	size, yes := int64(i.RootGiB), true
+	return []BlockDevice{{Device: i.RootDevice, EBS: &EBS{SizeGiB: &size, Type: "gp2", DeleteOnTermination: &yes}}}
+}
