@@ -1,0 +1,216 @@
+package schedule
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+	"strings"
+
+	"karpenter/internal/core/label"
+	"karpenter/internal/core/quantity"
+	"karpenter/internal/core/world"
+)
+
+// offering is what a machine may be bought as; machines that hold the same
+// share one.
+type offering struct {
+	options      []Option
+	requirements []label.Requirement
+	labels       map[string]string
+	requests     quantity.Resources
+}
+
+// raise turns a planned machine into words.
+func (p *problem) raise(m *machine, known map[string]*offering) Machine {
+	var key []byte
+	key = appendText(key, m.shop.pool.Kind+"/"+m.shop.pool.Name)
+	if len(m.shop.limits) > 0 {
+		key = binary.AppendVarint(key, int64(m.offer))
+	}
+	for _, k := range m.picks {
+		key = binary.AppendVarint(key, int64(k.class.pods[0]))
+		key = binary.AppendVarint(key, int64(len(k.pods)))
+		key = binary.AppendVarint(key, int64(k.way.id))
+	}
+	o := known[string(key)]
+	if o == nil {
+		o = p.offering(m)
+		known[string(key)] = o
+	}
+	out := Machine{
+		Pool: m.shop.pool.Name, Requests: o.requests, Requirements: o.requirements, Labels: o.labels,
+		Options: o.options, Price: o.options[0].Price,
+	}
+	for _, k := range m.picks {
+		for _, i := range k.pods {
+			out.Pods = append(out.Pods, p.pods[i].ObjectName)
+		}
+	}
+	slices.SortFunc(out.Pods, world.ObjectName.Compare)
+	return out
+}
+
+// offering finds all offers that hold the machine's pods.
+func (p *problem) offering(m *machine) *offering {
+	s := m.shop
+	need := make([]int64, p.d.n())
+	var masks []label.Mask
+	suits := slices.Clone(s.offers)
+	for _, k := range m.picks {
+		suits.and(k.way.offers.set)
+		masks, _ = meet(masks, k.way.masks)
+		for d, r := range k.class.request {
+			need[d] += r * int64(len(k.pods))
+		}
+	}
+	for o := suits.next(0); o >= 0; o = suits.next(o + 1) {
+		p.plan.Stats.Evaluations++
+		if !fits(need, s.roomOf(o)) || s.outgrows(o, m.offer) {
+			suits.remove(o)
+		}
+	}
+	p.prefer(m, suits)
+	chosen := p.choose(s, suits)
+	out := &offering{labels: s.decide(masks)}
+	for _, i := range chosen {
+		o := s.market.offers[i]
+		at := s.market.offering(o)
+		out.options = append(out.options, Option{s.market.kind(o).Name, at.Zone, at.CapacityType, o.price})
+	}
+	out.requirements = s.describe(out.options, out.labels)
+	out.requests = p.requests(m, chosen)
+	return out
+}
+
+// outgrows reports whether an offer counts more against a limit than the one
+// for which the machine was planned, and which was taken off the limits.
+func (s *shop) outgrows(offer, planned int) bool {
+	return slices.ContainsFunc(s.limits, func(l limit) bool { return l.size[offer] > l.size[planned] })
+}
+
+// prefer narrows the offers to what the pods prefer, heaviest first, as long as
+// that costs no more than the policy allows.
+func (p *problem) prefer(m *machine, suits set) {
+	cheapest := suits.next(0)
+	most := cost(m.shop.market.offers[cheapest], p.policy) * (1 + float64(p.policy.PreferenceMicros)/1e6)
+	seen := map[*profile]bool{}
+	var prefs []world.Preference
+	for _, k := range m.picks {
+		if !seen[k.class.profile] {
+			seen[k.class.profile] = true
+			prefs = append(prefs, k.class.profile.preferred...)
+		}
+	}
+	slices.SortStableFunc(prefs, func(a, b world.Preference) int { return cmp.Compare(b.Weight, a.Weight) })
+	for _, pref := range prefs {
+		liked, masks, ok := m.shop.resolve(pref.Term, suits)
+		if first := liked.next(0); ok && masks == nil && first >= 0 && cost(m.shop.market.offers[first], p.policy) <= most {
+			suits.and(liked)
+		}
+	}
+}
+
+// choose picks the cheapest offers such that type, zone and capacity type can be
+// named independently: every combination of them that exists will do. Where the
+// demands do not allow that, zone and capacity type are those of the cheapest.
+func (p *problem) choose(s *shop, suits set) []int {
+	var chosen []int
+	for o := suits.next(0); o >= 0 && len(chosen) < p.opt.MaxOptions; o = suits.next(o + 1) {
+		chosen = append(chosen, o)
+	}
+	kinds, zones, capacities := map[int32]bool{}, map[string]bool{}, map[string]bool{}
+	for _, i := range chosen {
+		o := s.market.offers[i]
+		kinds[o.kind], zones[s.market.offering(o).Zone], capacities[s.market.offering(o).CapacityType] = true, true, true
+	}
+	for i, o := range s.market.offers {
+		at := s.market.offering(o)
+		if kinds[o.kind] && zones[at.Zone] && capacities[at.CapacityType] && s.offers.has(i) && !suits.has(i) {
+			first := s.market.offering(s.market.offers[chosen[0]])
+			return slices.DeleteFunc(chosen, func(c int) bool {
+				a := s.market.offering(s.market.offers[c])
+				return a.Zone != first.Zone || a.CapacityType != first.CapacityType
+			})
+		}
+	}
+	return chosen
+}
+
+// decide gives every open label a value.
+func (s *shop) decide(masks []label.Mask) map[string]string {
+	out := s.labels()
+	for i, key := range s.open {
+		mask := s.masks[i]
+		if masks != nil && masks[i] != nil {
+			mask = masks[i]
+		}
+		if value, present, _ := s.domain[i].Value(mask); present {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[key] = value
+		}
+	}
+	return out
+}
+
+// describe writes the options and decided labels as requirements.
+func (s *shop) describe(options []Option, labels map[string]string) []label.Requirement {
+	var kinds, zones, capacities []string
+	for _, o := range options {
+		kinds, zones, capacities = append(kinds, o.Type), append(zones, o.Zone), append(capacities, o.CapacityType)
+	}
+	out := []label.Requirement{
+		{Key: label.InstanceType, Op: label.In, Values: distinct(kinds)},
+		{Key: label.Zone, Op: label.In, Values: distinct(zones)},
+		{Key: label.CapacityType, Op: label.In, Values: distinct(capacities)},
+	}
+	for _, r := range normal(s.pool.Requirements) {
+		switch r.Key {
+		case label.InstanceType, label.Zone, label.CapacityType:
+		default:
+			if s.market.decides(r.Key) {
+				out = append(out, r)
+			}
+		}
+	}
+	for _, key := range s.open {
+		if v, ok := labels[key]; ok {
+			out = append(out, label.Requirement{Key: key, Op: label.In, Values: []string{v}})
+		}
+	}
+	label.Sort(out)
+	return out
+}
+
+func distinct(words []string) []string {
+	slices.SortFunc(words, strings.Compare)
+	return slices.Compact(words)
+}
+
+// requests adds up what pods and daemons ask for; of the daemons, the least
+// over the options.
+func (p *problem) requests(m *machine, options []int) quantity.Resources {
+	var pods quantity.Resources
+	for _, k := range m.picks {
+		for _, i := range k.pods {
+			pods = pods.Add(p.pods[i].Requests)
+		}
+	}
+	n := p.d.n()
+	least := make([]int64, n)
+	for j, i := range options {
+		kind := int(m.shop.market.offers[i].kind)
+		for d, left := range m.shop.roomOf(i) {
+			if used := m.shop.market.room[kind*n+d] - left; j == 0 || used < least[d] {
+				least[d] = used
+			}
+		}
+	}
+	for d, v := range least {
+		if v != 0 {
+			pods = pods.With(p.d.name(d), pods.Get(p.d.name(d))+v)
+		}
+	}
+	return pods
+}

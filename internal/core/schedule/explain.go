@@ -1,0 +1,239 @@
+package schedule
+
+import (
+	"cmp"
+	"slices"
+
+	"karpenter/internal/core/label"
+	"karpenter/internal/core/quantity"
+	"karpenter/internal/core/reason"
+	"karpenter/internal/core/world"
+)
+
+// How close a pool came to taking a pod.
+const (
+	farTaint = iota
+	farLabel
+	farTypes
+	farSize
+	farCapacity
+	farLimit
+	farReady
+)
+
+// explain says for every pool why it does not take the class, the closest
+// first.
+func (p *problem) explain(c *class) []reason.Reason {
+	if len(p.shops) == 0 {
+		return []reason.Reason{reason.NoPools{}}
+	}
+	type answer struct {
+		why   reason.Reason
+		close int
+	}
+	answers := make([]answer, len(p.shops))
+	for i, s := range p.shops {
+		answers[i].why, answers[i].close = s.refuse(c)
+	}
+	slices.SortStableFunc(answers, func(a, b answer) int { return cmp.Compare(b.close, a.close) })
+	out := make([]reason.Reason, len(answers))
+	for i, a := range answers {
+		out[i] = a.why
+	}
+	return out
+}
+
+// refuse says why the shop does not take the class: of several ways to satisfy
+// it, the one that came closest.
+func (s *shop) refuse(c *class) (why reason.Reason, close int) {
+	pool := reason.Pool{Kind: s.pool.Kind, Name: s.pool.Name}
+	if t, bad := world.FirstUntolerated(s.pool.Taints, c.profile.tolerations); bad {
+		return reason.TaintNotTolerated{Pool: pool, Taint: t.String()}, farTaint
+	}
+	why, close = reason.NoTypeSuits{Pool: pool}, -1
+	for _, reqs := range c.profile.ways {
+		if w, k := s.refuseWay(c, reqs); k > close {
+			why, close = w, k
+		}
+	}
+	return why, close
+}
+
+func (s *shop) refuseWay(c *class, reqs []label.Requirement) (reason.Reason, int) {
+	pool := reason.Pool{Kind: s.pool.Kind, Name: s.pool.Name}
+	if why := s.refuseLabel(reqs); why != nil {
+		return why, farLabel
+	}
+	if s.broken != "" {
+		return reason.PoolNotReady{Pool: pool, Why: s.broken}, farReady
+	}
+	suit := slices.Clone(s.listed)
+	var asked []string
+	for _, r := range reqs {
+		if !s.market.decides(r.Key) {
+			continue
+		}
+		asked = append(asked, r.String())
+		has := s.market.table.matching(r)
+		if !meets(s.listed, has) {
+			return reason.LabelMismatch{Pool: pool, Label: r.Key, Wants: r.String(), Has: s.market.table.distinct(r.Key, s.listed)}, farTypes
+		}
+		suit.and(has)
+	}
+	if suit.empty() {
+		return reason.NoTypeSuits{Pool: pool, Requirements: asked}, farTypes
+	}
+	return s.refuseSize(c, suit)
+}
+
+func meets(a, b set) bool {
+	for i := range a {
+		if a[i]&b[i] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// refuseLabel looks at the labels that the cloud does not decide.
+func (s *shop) refuseLabel(reqs []label.Requirement) reason.Reason {
+	pool := reason.Pool{Kind: s.pool.Kind, Name: s.pool.Name}
+	masks := slices.Clone(s.masks)
+	for _, r := range reqs {
+		if s.market.decides(r.Key) {
+			continue
+		}
+		if i, open := slices.BinarySearch(s.open, r.Key); open {
+			if len(masks) == 0 {
+				continue // the pool is broken; that is said later
+			}
+			if masks[i] = masks[i].And(s.domain[i].Mask(r)); masks[i].Empty() {
+				var has []string
+				for _, own := range s.pool.Requirements {
+					if label.Normalize(own.Key) == r.Key {
+						has = append(has, own.String())
+					}
+				}
+				return reason.LabelMismatch{Pool: pool, Label: r.Key, Wants: r.String(), Has: has}
+			}
+			continue
+		}
+		if s.allowsFixed(r) {
+			continue
+		}
+		value, present := s.fixed[r.Key]
+		switch {
+		case r.Key == label.Hostname:
+			return reason.HostNotPromised{Pool: pool, Wants: r.String()}
+		case present:
+			return reason.LabelMismatch{Pool: pool, Label: r.Key, Wants: r.String(), Has: []string{value}}
+		case label.Restricted(r.Key) != nil || r.Key == label.Provisioner || r.Key == label.NodePool:
+			return reason.LabelMismatch{Pool: pool, Label: r.Key, Wants: r.String()}
+		}
+		why := reason.LabelUndefined{Pool: pool, Label: r.Key, Hint: label.Hint(r.Key, s.keys())}
+		if r.Op == label.In && len(r.Values) > 0 {
+			why.Value = r.Values[0]
+		}
+		return why
+	}
+	return nil
+}
+
+// keys are the label keys that a pod may ask for here.
+func (s *shop) keys() []string {
+	out := label.WellKnownKeys()
+	for _, r := range label.FromLabels(s.pool.Labels) {
+		out = append(out, r.Key)
+	}
+	return append(out, s.open...)
+}
+
+// refuseSize looks at what the suitable offers hold, whether the cloud has
+// them, and whether the limits allow them.
+func (s *shop) refuseSize(c *class, suit set) (reason.Reason, int) {
+	pool := reason.Pool{Kind: s.pool.Kind, Name: s.pool.Name}
+	large := newSet(len(s.market.offers))
+	for o := suit.next(0); o >= 0; o = suit.next(o + 1) {
+		if fits(c.request, s.roomOf(o)) {
+			large.add(o)
+		}
+	}
+	if large.empty() {
+		return s.tooSmall(c, suit), farSize
+	}
+	had := slices.Clone(large)
+	had.and(s.offers)
+	if had.empty() {
+		return reason.NoCapacity{Pool: pool, Types: s.market.table.distinct(label.InstanceType, large)}, farCapacity
+	}
+	for i := range s.limits {
+		l := &s.limits[i]
+		least := int64(-1)
+		for o := had.next(0); o >= 0; o = had.next(o + 1) {
+			if size := l.size[o]; least < 0 || size < least {
+				least = size
+			}
+		}
+		if least > 0 && least > l.left {
+			word := func(v int64) string { return quantity.Amount{Name: l.name, Value: v}.Format() }
+			return reason.LimitReached{
+				Pool: pool, Resource: l.name, Limit: word(s.limitOf(l.name)),
+				Used: word(s.limitOf(l.name) - l.left), Smallest: word(least),
+			}, farLimit
+		}
+	}
+	return reason.NoTypeSuits{Pool: pool, Requirements: []string{"its limits on different resources"}}, farLimit
+}
+
+func (s *shop) limitOf(name string) int64 {
+	for _, l := range s.pool.Limits {
+		if l.Name == name {
+			return l.Value
+		}
+	}
+	return 0
+}
+
+// tooSmall names the resource of which the suitable offers leave too little:
+// the first that none has enough of, else what the roomiest lacks.
+func (s *shop) tooSmall(c *class, suit set) reason.Reason {
+	pool := reason.Pool{Kind: s.pool.Kind, Name: s.pool.Name}
+	short, at := -1, -1
+	for d, r := range c.request {
+		best := -1
+		for o := suit.next(0); o >= 0; o = suit.next(o + 1) {
+			if best < 0 || s.roomOf(o)[d] > s.roomOf(best)[d] {
+				best = o
+			}
+		}
+		if r > 0 && r > s.roomOf(best)[d] {
+			short, at = d, best
+			break
+		}
+	}
+	if short < 0 {
+		// Enough of each, but not together: report the roomiest in cpu.
+		for o := suit.next(0); o >= 0; o = suit.next(o + 1) {
+			if at < 0 || s.roomOf(o)[dimCPU] > s.roomOf(at)[dimCPU] {
+				at = o
+			}
+		}
+		for d, r := range c.request {
+			if r > 0 && r > s.roomOf(at)[d] {
+				short = d
+				break
+			}
+		}
+	}
+	name := s.d.name(short)
+	kind := s.market.kind(s.market.offers[at])
+	word := func(v int64) string { return quantity.Amount{Name: name, Value: v}.Format() }
+	if kind.Allocatable.Get(name) == 0 {
+		return reason.ResourceUnknown{Pool: pool, Resource: name}
+	}
+	why := reason.TooSmall{Pool: pool, Resource: name, Need: word(c.request[short]), Largest: word(s.roomOf(at)[short]), Type: kind.Name}
+	if used := kind.Allocatable.Get(name) - s.roomOf(at)[short]; used > 0 {
+		why.Daemons = word(used)
+	}
+	return why
+}

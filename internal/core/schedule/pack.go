@@ -1,0 +1,291 @@
+package schedule
+
+import (
+	"math"
+	"slices"
+
+	"karpenter/internal/core/label"
+	"karpenter/internal/core/world"
+)
+
+// packer buys machines in one shop: always the one that costs least for what
+// it holds, where a pod is worth what its requests cost at the unit prices of
+// the cheapest fractional mix. A machine for picky pods is filled up with
+// others, but a dear offer is not bought for pods that do not ask for it,
+// because they are worth no more there than elsewhere.
+type packer struct {
+	shop    *shop
+	policy  world.Policy
+	classes []*class
+	groups  []*candidates
+}
+
+// candidates are offers that suit the same classes. Of two of which one is
+// better in every respect, only that one is kept.
+type candidates struct {
+	members []member
+	offers  []candidate
+}
+
+// member is a class that may use the candidates, with the way in which it does.
+type member struct {
+	class *class
+	way   *way
+}
+
+// candidate is an offer with what a machine of it would hold.
+type candidate struct {
+	offer int
+	cost  float64
+	fresh bool    // fill was computed with the present worths
+	worth float64 // of the pods held
+	fill  []portion
+}
+
+// portion is n pods of a member.
+type portion struct{ member, n int }
+
+func newPacker(s *shop, classes []*class, policy world.Policy) *packer {
+	pk := &packer{shop: s, policy: policy, classes: classes}
+	for _, seed := range pk.flavours() {
+		pk.addCandidates(seed)
+	}
+	return pk
+}
+
+// flavours are the different demands on open labels: only nil, nothing, in
+// most pools.
+func (pk *packer) flavours() [][]label.Mask {
+	var out [][]label.Mask
+	for _, c := range pk.classes {
+		for _, w := range pk.shop.demand(c.profile).ways {
+			same := func(m []label.Mask) bool { return slices.EqualFunc(m, w.masks, slices.Equal[label.Mask]) }
+			if !slices.ContainsFunc(out, same) {
+				out = append(out, w.masks)
+			}
+		}
+	}
+	return out
+}
+
+// meet narrows masks by others, per open key; nil leaves a key alone. ok is
+// false if a key has nothing left. Neither argument is changed.
+func meet(a, b []label.Mask) (both []label.Mask, ok bool) {
+	if b == nil {
+		return a, true
+	}
+	if a == nil {
+		return b, true
+	}
+	both = slices.Clone(a)
+	for i := range both {
+		switch {
+		case b[i] == nil:
+		case both[i] == nil:
+			both[i] = b[i]
+		case !both[i].Meets(b[i]):
+			return nil, false
+		default:
+			both[i] = both[i].And(b[i])
+		}
+	}
+	return both, true
+}
+
+// addCandidates sorts the offers by which classes may use them, when the open
+// labels are as the seed wants them.
+func (pk *packer) addCandidates(seed []label.Mask) {
+	var usable []member
+	union := newSet(len(pk.shop.market.offers))
+	for _, c := range pk.classes {
+		ways := pk.shop.demand(c.profile).ways
+		for i := range ways {
+			if _, ok := meet(seed, ways[i].masks); ok {
+				usable = append(usable, member{c, &ways[i]})
+				union.or(ways[i].offers.set)
+			}
+		}
+	}
+	for _, offers := range pk.alike(usable, union) {
+		g := &candidates{}
+		for _, m := range usable {
+			last := len(g.members) - 1
+			if m.way.offers.has(offers[0]) && (last < 0 || g.members[last].class != m.class) {
+				g.members = append(g.members, m)
+			}
+		}
+		for _, o := range pk.pareto(offers) {
+			g.offers = append(g.offers, candidate{offer: o, cost: cost(pk.shop.market.offers[o], pk.policy)})
+		}
+		pk.groups = append(pk.groups, g)
+	}
+}
+
+// alike splits the offers into those that the same members may use.
+func (pk *packer) alike(members []member, union set) [][]int {
+	groupOf := make([]int32, len(pk.shop.market.offers))
+	groups := int32(1)
+	done := map[*offerSet]bool{}
+	for _, m := range members {
+		if done[m.way.offers] {
+			continue
+		}
+		done[m.way.offers] = true
+		split := map[int32]int32{}
+		for o := union.next(0); o >= 0; o = union.next(o + 1) {
+			if !m.way.offers.has(o) {
+				continue
+			}
+			to, ok := split[groupOf[o]]
+			if !ok {
+				to = groups
+				groups++
+				split[groupOf[o]] = to
+			}
+			groupOf[o] = to
+		}
+	}
+	at := make([]int, groups)
+	var out [][]int
+	for o := union.next(0); o >= 0; o = union.next(o + 1) {
+		g := groupOf[o]
+		if at[g] == 0 {
+			out = append(out, nil)
+			at[g] = len(out)
+		}
+		out[at[g]-1] = append(out[at[g]-1], o)
+	}
+	return out
+}
+
+// pareto keeps the offers, which come cheapest first, that no cheaper one beats
+// in every respect.
+func (pk *packer) pareto(offers []int) []int {
+	var kept []int
+	for _, o := range offers {
+		if !slices.ContainsFunc(kept, func(k int) bool { return pk.beats(k, o) }) {
+			kept = append(kept, o)
+		}
+	}
+	return kept
+}
+
+// beats reports whether offer a has at least the room of b and counts no more
+// against any limit.
+func (pk *packer) beats(a, b int) bool {
+	x, y := pk.shop.roomOf(a), pk.shop.roomOf(b)
+	for d := range x {
+		if x[d] < y[d] {
+			return false
+		}
+	}
+	for i := range pk.shop.limits {
+		if size := pk.shop.limits[i].size; size[a] > size[b] {
+			return false
+		}
+	}
+	return true
+}
+
+// run buys until nothing is left that fits.
+func (pk *packer) run() []machine {
+	var out []machine
+	pk.appraise()
+	next := pk.remaining() / 2
+	for {
+		g, c := pk.cheapest()
+		if c == nil {
+			return out
+		}
+		out = pk.take(g, c, out)
+		if left := pk.remaining(); left < next {
+			next = left / 2
+			pk.appraise()
+		}
+	}
+}
+
+// remaining is what the pods that are left are worth.
+func (pk *packer) remaining() float64 {
+	sum := 0.0
+	for _, c := range pk.classes {
+		sum += c.value * float64(c.left())
+	}
+	return sum
+}
+
+// appraise sets worths for what is left, which makes every fill stale.
+func (pk *packer) appraise() {
+	pk.classes = slices.DeleteFunc(pk.classes, func(c *class) bool { return c.left() == 0 })
+	appraise(pk.shop, pk.classes, pk.policy)
+	for _, g := range pk.groups {
+		g.members = slices.DeleteFunc(g.members, func(m member) bool { return m.class.left() == 0 })
+		for i := range g.offers {
+			g.offers[i].fresh = false
+		}
+	}
+}
+
+// cheapest returns the candidate that costs least for what it holds. Fills are
+// computed again only when they might win: with fewer pods left a machine
+// seldom becomes better than it was. Among candidates within the tie tolerance
+// the one that holds most wins.
+func (pk *packer) cheapest() (*candidates, *candidate) {
+	for _, g := range pk.groups {
+		for i := range g.offers {
+			if !g.offers[i].fresh {
+				pk.refill(g, &g.offers[i])
+			}
+		}
+	}
+	for {
+		var group *candidates
+		var best *candidate
+		rate := math.Inf(1)
+		for _, g := range pk.groups {
+			for i := range g.offers {
+				if c := &g.offers[i]; c.worth > 0 && c.cost < rate*c.worth {
+					group, best, rate = g, c, c.cost/c.worth
+				}
+			}
+		}
+		if best == nil {
+			return nil, nil
+		}
+		if !pk.stands(group, best) {
+			pk.refill(group, best)
+			continue
+		}
+		return group, best
+	}
+}
+
+// stands reports whether the fill can still be bought as it is.
+func (pk *packer) stands(g *candidates, c *candidate) bool {
+	for _, p := range c.fill {
+		if p.n > g.members[p.member].class.left() {
+			return false
+		}
+	}
+	return pk.shop.affords(c.offer)
+}
+
+// take buys as many machines like the candidate as the pods left can fill.
+func (pk *packer) take(g *candidates, c *candidate, out []machine) []machine {
+	count := math.MaxInt
+	for _, p := range c.fill {
+		count = min(count, g.members[p.member].class.left()/p.n)
+	}
+	for ; count > 0 && pk.shop.affords(c.offer); count-- {
+		m := machine{shop: pk.shop, offer: c.offer}
+		for _, p := range c.fill {
+			to := g.members[p.member]
+			m.picks = append(m.picks, pick{to.class, to.way, to.class.take(p.n)})
+		}
+		for i := range pk.shop.limits {
+			pk.shop.limits[i].left -= pk.shop.limits[i].size[c.offer]
+		}
+		out = append(out, m)
+	}
+	return out
+}

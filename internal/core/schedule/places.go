@@ -1,0 +1,185 @@
+package schedule
+
+import (
+	"cmp"
+	"slices"
+
+	"karpenter/internal/core/label"
+	"karpenter/internal/core/world"
+)
+
+// places are the nodes and booting claims that may take pods.
+type places struct {
+	d     *dims
+	stats *Stats
+	nodes []*world.Node
+	room  []int64
+	table *table
+
+	taints  [][]world.Taint // different sets of taints
+	taintOf []int           // per node, into taints
+	found   map[*profile]set
+}
+
+func newPlaces(nodes []*world.Node, d *dims, daemons []world.Daemon, stats *Stats) *places {
+	p := &places{d: d, stats: stats, found: map[*profile]set{}}
+	for _, n := range nodes {
+		if !n.Deleting && !n.Unschedulable {
+			p.nodes = append(p.nodes, n)
+		}
+	}
+	p.table = newTable(len(p.nodes), func(i int, key string) (string, bool) { return nodeLabel(p.nodes[i], key) })
+	for _, n := range p.nodes {
+		p.room = append(p.room, d.vector(n.Allocatable.Sub(n.Requested()))...)
+		at := slices.IndexFunc(p.taints, func(t []world.Taint) bool { return slices.Equal(t, n.Taints) })
+		if at < 0 {
+			at = len(p.taints)
+			p.taints = append(p.taints, n.Taints)
+		}
+		p.taintOf = append(p.taintOf, at)
+	}
+	p.reserve(daemons)
+	return p
+}
+
+// nodeLabel is a label of a node as it will be once the node is initialised.
+func nodeLabel(n *world.Node, key string) (string, bool) {
+	if v, ok := n.Labels[key]; ok {
+		return v, true
+	}
+	switch key {
+	case label.Hostname:
+		return n.Name, !n.Joined
+	case label.Registered, label.Initialized:
+		return "true", n.Claim != "" && !n.Initialized
+	}
+	return "", false
+}
+
+// reserve keeps room for daemon pods that will come but are not there yet.
+func (p *places) reserve(daemons []world.Daemon) {
+	for i := range daemons {
+		d := &daemons[i]
+		request := p.d.vector(d.Template.Requests)
+		on := p.matching(newProfile(&d.Template))
+		for n := on.next(0); n >= 0; n = on.next(n + 1) {
+			if !hasDaemon(p.nodes[n], d) {
+				p.take(n, request, 1)
+			}
+		}
+	}
+}
+
+func hasDaemon(n *world.Node, d *world.Daemon) bool {
+	return slices.ContainsFunc(n.Pods, func(pod world.Pod) bool {
+		return pod.IsDaemon() && pod.Owner.Name == d.Name && pod.Namespace == d.Namespace && !pod.Finished
+	})
+}
+
+func (p *places) roomOf(node int) []int64 {
+	n := p.d.n()
+	return p.room[node*n : node*n+n]
+}
+
+func (p *places) take(node int, request []int64, times int64) {
+	room := p.roomOf(node)
+	for d, r := range request {
+		room[d] -= r * times
+	}
+}
+
+// matching returns the nodes whose labels and taints suit the profile.
+func (p *places) matching(prof *profile) set {
+	if s, ok := p.found[prof]; ok {
+		return s
+	}
+	out := newSet(len(p.nodes))
+	for _, reqs := range prof.ways {
+		some := fullSet(len(p.nodes))
+		for _, r := range reqs {
+			some.and(p.table.matching(r))
+		}
+		out.or(some)
+	}
+	if len(p.taints) > 1 || len(p.taints) == 1 && len(p.taints[0]) > 0 {
+		tolerated := make([]bool, len(p.taints))
+		for i, t := range p.taints {
+			tolerated[i], _ = prof.tolerates(t)
+		}
+		for n := out.next(0); n >= 0; n = out.next(n + 1) {
+			if !tolerated[p.taintOf[n]] {
+				out.remove(n)
+			}
+		}
+	}
+	p.found[prof] = out
+	return out
+}
+
+// ranked returns the nodes that suit the profile, those it prefers first.
+func (p *places) ranked(prof *profile) []int {
+	suits := p.matching(prof)
+	var order []int
+	for n := suits.next(0); n >= 0; n = suits.next(n + 1) {
+		order = append(order, n)
+	}
+	shunned := make([]int32, len(p.taints))
+	plain := len(prof.preferred) == 0
+	for i, t := range p.taints {
+		for _, taint := range t {
+			if taint.Effect == world.PreferNoSchedule && !world.Tolerated(taint, prof.tolerations) {
+				shunned[i]++
+				plain = false
+			}
+		}
+	}
+	if plain {
+		return order
+	}
+	score := make([]int32, len(p.nodes))
+	for _, n := range order {
+		score[n] = -100 * shunned[p.taintOf[n]]
+	}
+	for _, pref := range prof.preferred {
+		if len(pref.Term) == 0 {
+			continue
+		}
+		liked := fullSet(len(p.nodes))
+		for _, r := range pref.Term {
+			liked.and(p.table.matching(r))
+		}
+		for _, n := range order {
+			if liked.has(n) {
+				score[n] += pref.Weight
+			}
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(score[b], score[a]) })
+	return order
+}
+
+// times returns how often the request fits into the room, at most limit.
+func times(request, room []int64, limit int) int {
+	for d, r := range request {
+		if r > 0 {
+			limit = min(limit, int(max(0, room[d])/r))
+		}
+	}
+	return limit
+}
+
+// fill puts as many pods of the class as fit on the nodes, in order, and calls
+// put for each node that takes some.
+func (p *places) fill(c *class, order []int, limit int, put func(node int, pods []int32)) {
+	for _, n := range order {
+		if limit == 0 {
+			return
+		}
+		p.stats.Evaluations++
+		if k := times(c.request, p.roomOf(n), limit); k > 0 {
+			p.take(n, c.request, int64(k))
+			put(n, c.take(k))
+			limit -= k
+		}
+	}
+}

@@ -1,0 +1,245 @@
+package schedule
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"karpenter/internal/core/reason"
+	"karpenter/internal/core/world"
+)
+
+// problem is a snapshot lowered to numbers, and the plan that grows from it.
+type problem struct {
+	opt      Options
+	policy   world.Policy
+	pods     []*world.Pod // by comparePods
+	d        dims
+	classes  []*class
+	places   *places
+	shops    []*shop
+	machines []machine
+	plan     Plan
+}
+
+// machine is one machine to be bought, or several equal ones.
+type machine struct {
+	shop  *shop
+	offer int // the one it was filled for
+	picks []pick
+}
+
+// pick is some pods of one class on a machine, and the way in which the class
+// is satisfied there.
+type pick struct {
+	class *class
+	way   *way
+	pods  []int32
+}
+
+// Solve decides where the pending pods go.
+func Solve(s *world.Snapshot, opt Options) Plan {
+	if opt.MaxOptions == 0 {
+		opt.MaxOptions = 300
+	}
+	p := compile(s, opt)
+	p.useNodes()
+	p.buy()
+	p.emit()
+	return p.plan
+}
+
+func compile(s *world.Snapshot, opt Options) *problem {
+	p := &problem{opt: opt, policy: s.Policy}
+	p.collectPods(s)
+	daemons := slices.Clone(s.Daemons)
+	slices.SortFunc(daemons, func(a, b world.Daemon) int { return a.ObjectName.Compare(b.ObjectName) })
+
+	all := slices.Clone(p.pods)
+	for i := range daemons {
+		all = append(all, &daemons[i].Template)
+	}
+	p.d = dimsOf(all)
+	var profiles []*profile
+	p.classes, profiles = classify(p.pods, &p.d)
+	stats := &p.plan.Stats
+	stats.Pods, stats.Classes, stats.Profiles = len(p.pods), len(p.classes), len(profiles)
+
+	p.places = newPlaces(sortedNodes(s.Nodes), &p.d, daemons, stats)
+	pools := slices.Clone(s.Pools)
+	world.SortPools(pools)
+	markets := map[world.CatalogKey]*market{}
+	for i := range pools {
+		m := markets[pools[i].Catalog]
+		if m == nil {
+			c, ok := s.Catalogs[pools[i].Catalog]
+			if !ok && c.Trouble == "" {
+				c.Trouble = "its instance types are not known yet"
+			}
+			m = newMarket(&c, &p.d)
+			markets[pools[i].Catalog] = m
+			stats.Offers += len(m.offers)
+		}
+		p.shops = append(p.shops, newShop(&pools[i], m, &p.d, daemons, profiles, stats))
+	}
+	return p
+}
+
+// collectPods lists what wants a place: pending pods, and pods on nodes that
+// are going away. Pods that are not understood are set aside.
+func (p *problem) collectPods(s *world.Snapshot) {
+	seen := map[world.ObjectName]bool{}
+	add := func(pod *world.Pod) {
+		switch {
+		case seen[pod.ObjectName]:
+		case pod.Refused != "":
+			p.plan.Unplaced = append(p.plan.Unplaced, Unplaced{pod.ObjectName, []reason.Reason{reason.NotUnderstood{What: pod.Refused}}})
+		default:
+			p.pods = append(p.pods, pod)
+		}
+		seen[pod.ObjectName] = true
+	}
+	for i := range s.Pending {
+		add(&s.Pending[i])
+	}
+	for i := range s.Nodes {
+		for j := range s.Nodes[i].Pods {
+			if pod := &s.Nodes[i].Pods[j]; s.Nodes[i].Deleting && moves(pod) {
+				add(pod)
+			}
+		}
+	}
+	slices.SortFunc(p.pods, comparePods)
+}
+
+// moves reports whether a pod needs another place when its node goes.
+func moves(p *world.Pod) bool {
+	return !p.IsDaemon() && !p.IsStatic() && !p.Finished && p.DeletedAt == nil
+}
+
+func sortedNodes(nodes []world.Node) []*world.Node {
+	sorted := slices.Clone(nodes)
+	world.SortNodes(sorted)
+	out := make([]*world.Node, len(sorted))
+	for i := range sorted {
+		out[i] = &sorted[i]
+	}
+	return out
+}
+
+// useNodes fills the places that exist. Pods that cannot be bought for come
+// first, one by one in their order, in which constraints have no part; the
+// others by class, the dearest first.
+func (p *problem) useNodes() {
+	p.appraise()
+	type single struct {
+		pod   int32
+		class *class
+	}
+	var hopeful []single
+	var rest []*class
+	for _, c := range p.classes {
+		if c.buyable {
+			rest = append(rest, c)
+			continue
+		}
+		for _, pod := range c.pods {
+			hopeful = append(hopeful, single{pod, c})
+		}
+	}
+	slices.SortFunc(hopeful, func(a, b single) int { return cmp.Compare(a.pod, b.pod) })
+	orders := map[*class][]int{}
+	for _, h := range hopeful {
+		order, ok := orders[h.class]
+		if !ok {
+			order = p.places.ranked(h.class.profile)
+		}
+		// Room only shrinks: what refused an equal pod need not be asked again.
+		for len(order) > 0 && times(h.class.request, p.places.roomOf(order[0]), 1) == 0 {
+			p.plan.Stats.Evaluations++
+			order = order[1:]
+		}
+		orders[h.class] = order
+		p.places.fill(h.class, order, 1, p.place)
+	}
+	if len(p.places.nodes) == 0 {
+		return
+	}
+	slices.SortStableFunc(rest, func(a, b *class) int {
+		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(b.value, a.value))
+	})
+	for _, c := range rest {
+		p.places.fill(c, p.places.ranked(c.profile), c.left(), p.place)
+	}
+}
+
+func (p *problem) place(node int, pods []int32) {
+	n := p.places.nodes[node]
+	for _, i := range pods {
+		to := Placement{Pod: p.pods[i].ObjectName, Claim: n.Claim}
+		if n.Joined {
+			to.Node = n.Name
+		}
+		p.plan.Placements = append(p.plan.Placements, to)
+	}
+}
+
+// appraise finds out which classes can be bought for, and what their pods are
+// worth in the first pool that takes them.
+func (p *problem) appraise() {
+	at := make(map[*shop][]*class)
+	for _, c := range p.classes {
+		for _, s := range p.shops {
+			if s.firstFit(c) >= 0 {
+				c.buyable = true
+				at[s] = append(at[s], c)
+				break
+			}
+		}
+	}
+	for _, s := range p.shops {
+		appraise(s, at[s], p.policy)
+	}
+}
+
+// buy plans new machines. The first pool in which a pod fits gets it; pools
+// with a taint that a pod would rather avoid come after all others.
+func (p *problem) buy() {
+	for _, gladly := range []bool{true, false} {
+		for _, s := range p.shops {
+			var here []*class
+			for _, c := range p.classes {
+				d := s.demand(c.profile)
+				if c.left() > 0 && c.buyable && len(d.ways) > 0 && (d.gladly || !gladly) && s.firstFit(c) >= 0 {
+					here = append(here, c)
+				}
+			}
+			if len(here) > 0 {
+				pk := newPacker(s, here, p.policy)
+				p.machines = append(p.machines, pk.run()...)
+			}
+		}
+	}
+}
+
+// emit raises the machines to the plan and explains what is left.
+func (p *problem) emit() {
+	known := map[string]*offering{}
+	for i := range p.machines {
+		p.plan.Machines = append(p.plan.Machines, p.raise(&p.machines[i], known))
+	}
+	for _, c := range p.classes {
+		if c.left() == 0 {
+			continue
+		}
+		why := p.explain(c)
+		for _, i := range c.pods[c.next:] {
+			p.plan.Unplaced = append(p.plan.Unplaced, Unplaced{p.pods[i].ObjectName, why})
+		}
+	}
+	slices.SortFunc(p.plan.Unplaced, func(a, b Unplaced) int { return a.Pod.Compare(b.Pod) })
+	slices.SortFunc(p.plan.Placements, func(a, b Placement) int { return a.Pod.Compare(b.Pod) })
+}
+
+// labels are what machines of the shop carry, less what is decided per machine.
+func (s *shop) labels() map[string]string { return maps.Clone(s.pool.Labels) }
