@@ -52,6 +52,15 @@ func (m *Memory[K]) Has(key K) bool {
 	return ok && m.now().Before(until)
 }
 
+// Forget drops the keys at once.
+func (m *Memory[K]) Forget(keys ...K) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, k := range keys {
+		delete(m.until, k)
+	}
+}
+
 // All returns what is remembered now, with the end of its time, and forgets
 // the rest.
 func (m *Memory[K]) All() map[K]time.Time {

@@ -136,6 +136,13 @@ func ofMarket(candidates []Candidate, market string) []Candidate {
 	return out
 }
 
+// InZone reports whether one of the candidates can be bought in the zone.
+func InZone(candidates []Candidate, zone string) bool {
+	return slices.ContainsFunc(candidates, func(c Candidate) bool {
+		return slices.ContainsFunc(c.Offerings, func(o world.Offering) bool { return o.Zone == zone })
+	})
+}
+
 // special reports whether the type should only be bought by who asks for it:
 // bare metal and machines with accelerators.
 func special(t *world.InstanceType) bool {
@@ -176,7 +183,7 @@ func NothingFits(types []world.InstanceType, req *cloud.LaunchRequest) *cloud.No
 			continue
 		}
 		for _, o := range types[i].Offerings {
-			if !o.Available && w.accepts(o) {
+			if !o.Available && o.Price != quantity.PriceUnknown && w.accepts(o) {
 				e.Refused = append(e.Refused, cloud.OfferingKey{Type: types[i].Name, Zone: o.Zone, CapacityType: o.CapacityType})
 			}
 		}

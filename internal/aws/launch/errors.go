@@ -48,3 +48,9 @@ func (r Refusal) NoAddress() bool { return r.Code == "InsufficientFreeAddressesI
 // TemplateGoneCode is the error code for a launch template that EC2 does not
 // know.
 const TemplateGoneCode = "InvalidLaunchTemplateName.NotFoundException"
+
+// OtherRequestHelps reports whether a request for other offerings could
+// succeed after this refusal.
+func (r Refusal) OtherRequestHelps() bool {
+	return r.NoCapacity() || r.NoAddress() || r.Code == TemplateGoneCode
+}

@@ -17,8 +17,8 @@ type Plan struct {
 	Class   *class.Class
 	Cluster *Cluster
 	Request *cloud.LaunchRequest
-	// CapacityType and Candidates come from Choose; each zone of an offering
-	// has a subnet in Subnets.
+	// CapacityType and Candidates come from Choose; offerings in zones without
+	// a subnet are left out.
 	CapacityType string
 	Candidates   []Candidate
 	Subnets      map[string]Subnet
@@ -26,7 +26,8 @@ type Plan struct {
 }
 
 // Order builds the launch: one launch template per image, and a fleet request
-// that names every offering. An error is about the user data of the class.
+// that names every offering. Errors: *cloud.BadClassError about the user data,
+// *cloud.NoCapacityError if no zone has a subnet.
 func (p Plan) Order() (Order, error) {
 	base := BaseTags(p.Class, p.Cluster, p.Request)
 	o := Order{
@@ -46,6 +47,9 @@ func (p Plan) Order() (Order, error) {
 	}
 	for _, image := range p.images() {
 		config := Config{Template: p.Class.LaunchTemplate, Version: latest, ImageID: image, Overrides: p.overrides(image)}
+		if len(config.Overrides) == 0 {
+			continue
+		}
 		if config.Template == "" {
 			t, err := NewTemplate(p.Class, p.Cluster, image, p.Groups, base, userData)
 			if err != nil {
@@ -55,6 +59,9 @@ func (p Plan) Order() (Order, error) {
 			o.Templates = append(o.Templates, t)
 		}
 		o.Fleet.Configs = append(o.Fleet.Configs, config)
+	}
+	if len(o.Fleet.Configs) == 0 {
+		return Order{}, &cloud.NoCapacityError{Detail: "no zone of the offerings has a subnet that can be used"}
 	}
 	for _, c := range p.Candidates {
 		o.Types[c.Type.Name] = Promise{Labels: c.Type.Labels, Capacity: c.Type.Capacity, Allocatable: c.Type.Allocatable}
@@ -80,7 +87,9 @@ func (p Plan) overrides(image string) []Override {
 			continue
 		}
 		for _, o := range c.Offerings {
-			out = append(out, Override{Type: c.Type.Name, Subnet: p.Subnets[o.Zone].ID, Zone: o.Zone})
+			if s, ok := p.Subnets[o.Zone]; ok {
+				out = append(out, Override{Type: c.Type.Name, Subnet: s.ID, Zone: o.Zone})
+			}
 		}
 	}
 	return out

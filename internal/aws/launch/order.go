@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"karpenter/internal/cloud"
@@ -148,4 +149,41 @@ func (f *Fleet) Keys() []cloud.OfferingKey {
 
 func (f *Fleet) key(o Override) cloud.OfferingKey {
 	return cloud.OfferingKey{Type: o.Type, Zone: o.Zone, CapacityType: f.CapacityType}
+}
+
+// Tag returns the value of a tag of the machine.
+func (f *Fleet) Tag(key string) string { return f.TagMap()[key] }
+
+// TagMap returns the tags of the machine.
+func (f *Fleet) TagMap() map[string]string {
+	out := make(map[string]string, len(f.Tags))
+	for _, t := range f.Tags {
+		out[t.Key] = t.Value
+	}
+	return out
+}
+
+// Complete fills in what an answer of EC2 leaves out of an override: the zone
+// of its subnet.
+func (f *Fleet) Complete(o Override) Override {
+	for _, c := range f.Configs {
+		for _, mine := range c.Overrides {
+			if o.Subnet == mine.Subnet && o.Subnet != "" {
+				o.Zone = mine.Zone
+				return o
+			}
+		}
+	}
+	return o
+}
+
+// Image returns the image of a machine that was made from the template at the
+// override; empty if the template is not ours.
+func (f *Fleet) Image(template string, o Override) string {
+	for _, c := range f.Configs {
+		if (c.Template == template || template == "") && slices.Contains(c.Overrides, o) {
+			return c.ImageID
+		}
+	}
+	return ""
 }

@@ -18,7 +18,7 @@ const (
 func OwnedTag(cluster string) string { return "kubernetes.io/cluster/" + cluster }
 
 // BaseTags are the tags that do not depend on the machine; the later wins:
-// pool, settings, class.
+// pool, settings, class. Those by which we find our own are not among them.
 func BaseTags(c *class.Class, cl *Cluster, req *cloud.LaunchRequest) map[string]string {
 	tags := map[string]string{
 		req.PoolLabel: req.Pool,
@@ -29,6 +29,9 @@ func BaseTags(c *class.Class, cl *Cluster, req *cloud.LaunchRequest) map[string]
 	}
 	maps.Copy(tags, cl.Tags)
 	maps.Copy(tags, c.Tags)
+	for _, ours := range []string{OwnedTag(cl.Name), ClaimTag, TokenTag} {
+		delete(tags, ours)
+	}
 	return tags
 }
 

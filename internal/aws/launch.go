@@ -1,0 +1,234 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"karpenter/internal/aws/class"
+	"karpenter/internal/aws/launch"
+	"karpenter/internal/cloud"
+	"karpenter/internal/core/label"
+)
+
+// Prepare decides what is sent for a request, and makes sure that the launch
+// templates exist. The result can be stored and sent again. Errors:
+// *cloud.NoCapacityError if nothing that fits can be bought now,
+// *cloud.BadClassError, *cloud.ThrottledError.
+func (p *Provider) Prepare(ctx context.Context, req cloud.LaunchRequest) (cloud.Prepared, error) {
+	s, c, err := p.look(ctx, req.Class)
+	if err != nil {
+		return "", err
+	}
+	plan, err := p.plan(ctx, s, &c, &req)
+	if err != nil {
+		return "", err
+	}
+	order, err := plan.Order()
+	if err != nil {
+		return "", err
+	}
+	for _, t := range order.Templates {
+		if err := p.ensure(ctx, t); err != nil {
+			return "", err
+		}
+	}
+	return launch.Encode(order)
+}
+
+func (p *Provider) plan(ctx context.Context, s Settings, c *class.Class, req *cloud.LaunchRequest) (launch.Plan, error) {
+	cat, err := p.catalog(ctx, s, c, req.Kubelet)
+	if err != nil {
+		return launch.Plan{}, err
+	}
+	candidates := launch.Fitting(cat.Types, req)
+	if len(candidates) == 0 {
+		return launch.Plan{}, launch.NothingFits(cat.Types, req)
+	}
+	if candidates, err = p.withImages(ctx, s, c, candidates); err != nil {
+		return launch.Plan{}, err
+	}
+	out := launch.Plan{Class: c, Cluster: &s.Cluster, Request: req}
+	out.CapacityType, out.Candidates = launch.Choose(candidates)
+	if c.LaunchTemplate == "" {
+		if err := checkProfile(s, c); err != nil {
+			return launch.Plan{}, err
+		}
+		if out.Groups, err = p.securityGroups(ctx, c); err != nil {
+			return launch.Plan{}, err
+		}
+	}
+	subnets, err := p.openSubnets(ctx, c)
+	if err != nil {
+		return launch.Plan{}, err
+	}
+	out.Subnets = launch.BestSubnets(subnets)
+	maps.DeleteFunc(out.Subnets, func(zone string, _ launch.Subnet) bool { return !launch.InZone(out.Candidates, zone) })
+	p.inFlight.add(out.Subnets, p.now())
+	return out, nil
+}
+
+// ensure makes the launch template unless it exists.
+func (p *Provider) ensure(ctx context.Context, t launch.Template) error {
+	if p.templates.Has(t.Name) {
+		p.templates.Mark(t.Name)
+		return nil
+	}
+	_, err, _ := p.ensuring.Do(t.Name, func() (any, error) {
+		ok, err := p.api.HasTemplate(ctx, t.Name)
+		if err == nil && !ok {
+			err = p.api.CreateTemplate(ctx, t)
+		}
+		return nil, err
+	})
+	if err == nil {
+		p.templates.Mark(t.Name)
+	}
+	return err
+}
+
+// Launch sends what Prepare made. It may be repeated with the same token: the
+// machine that was made the first time is returned again. Errors:
+// *cloud.NoCapacityError if every offering was refused (they are remembered),
+// *cloud.ThrottledError.
+func (p *Provider) Launch(ctx context.Context, token string, prepared cloud.Prepared) (cloud.Instance, error) {
+	order, err := launch.Decode(prepared)
+	if err != nil {
+		return cloud.Instance{}, err
+	}
+	if stored := order.Fleet.Tag(launch.TokenTag); stored != token {
+		return cloud.Instance{}, fmt.Errorf("the stored launch belongs to token %q, not to %q", stored, token)
+	}
+	answer, err := p.send(ctx, token, &order)
+	var mismatch *launch.MismatchError
+	if errors.As(err, &mismatch) {
+		return p.foundAgain(ctx, token, &order, err)
+	}
+	if err != nil {
+		return cloud.Instance{}, err
+	}
+	refused := p.remember(&order, answer.Errors)
+	if len(answer.Machines) == 0 {
+		return cloud.Instance{}, p.nothing(&order, answer.Errors, refused)
+	}
+	return p.launched(ctx, &order, answer.Machines[0]), nil
+}
+
+// send sends the order; launch templates that were deleted behind our back are
+// made again, and the same is sent once more.
+func (p *Provider) send(ctx context.Context, token string, order *launch.Order) (launch.Answer, error) {
+	answer, err := p.api.CreateFleet(ctx, token, order.Fleet)
+	var gone *launch.TemplateGoneError
+	if !errors.As(err, &gone) || len(order.Templates) == 0 {
+		return answer, err
+	}
+	for _, t := range order.Templates {
+		p.templates.Forget(t.Name)
+		if err := p.ensure(ctx, t); err != nil {
+			return launch.Answer{}, err
+		}
+	}
+	return p.api.CreateFleet(ctx, token, order.Fleet)
+}
+
+// foundAgain looks up by its tag the machine of a token that EC2 knows with
+// another request.
+func (p *Provider) foundAgain(ctx context.Context, token string, order *launch.Order, mismatch error) (cloud.Instance, error) {
+	i, err := p.Find(ctx, token)
+	var missing *cloud.NotFoundError
+	switch {
+	case errors.As(err, &missing):
+		return cloud.Instance{}, fmt.Errorf("no instance carries the token's tag (yet): %w", mismatch)
+	case err != nil:
+		return cloud.Instance{}, err
+	}
+	return promise(i, order), nil
+}
+
+// remember marks what was refused and returns the offerings among it.
+func (p *Provider) remember(order *launch.Order, refusals []launch.Refusal) []cloud.OfferingKey {
+	var refused []cloud.OfferingKey
+	for _, r := range refusals {
+		o := order.Fleet.Complete(r.Override)
+		switch {
+		case r.NoAddress() && o.Subnet != "":
+			p.closed.Mark(o.Subnet)
+		case r.NoCapacity() && o.Type != "" && o.Zone != "":
+			refused = append(refused, cloud.OfferingKey{Type: o.Type, Zone: o.Zone, CapacityType: order.Fleet.CapacityType})
+		case r.Code == launch.TemplateGoneCode:
+			for _, t := range order.Templates {
+				p.templates.Forget(t.Name)
+			}
+		}
+	}
+	slices.SortFunc(refused, cloud.OfferingKey.Compare)
+	refused = slices.Compact(refused)
+	p.unavailable.Mark(refused...)
+	return refused
+}
+
+// nothing says why there is no machine. Where the offerings were the reason,
+// another request can help; otherwise this one is repeated.
+func (p *Provider) nothing(order *launch.Order, refusals []launch.Refusal, refused []cloud.OfferingKey) error {
+	detail := launch.Describe(refusals)
+	if len(refusals) == 0 {
+		refused = order.Fleet.Keys()
+		p.unavailable.Mark(refused...)
+	}
+	if len(refusals) == 0 || slices.ContainsFunc(refusals, launch.Refusal.OtherRequestHelps) {
+		return &cloud.NoCapacityError{Refused: refused, Detail: detail}
+	}
+	return fmt.Errorf("EC2 Fleet launched nothing: %s", detail)
+}
+
+// launched describes a new machine. EC2 may not show it yet; then what the
+// fleet said must do.
+func (p *Provider) launched(ctx context.Context, order *launch.Order, m launch.Machine) cloud.Instance {
+	o := order.Fleet.Complete(m.Override)
+	i := cloud.Instance{
+		ID: m.ID, Type: o.Type, Zone: o.Zone,
+		CapacityType: order.Fleet.CapacityType,
+		ImageID:      order.Fleet.Image(m.Template, o),
+		State:        cloud.Pending,
+		Launched:     p.now(),
+		Token:        order.Fleet.Tag(launch.TokenTag),
+		Claim:        order.Fleet.Tag(launch.ClaimTag),
+		Tags:         order.Fleet.TagMap(),
+	}
+	if found, err := p.api.Instances(ctx, []string{m.ID}, nil); err == nil && len(found) == 1 {
+		i = found[0]
+	}
+	return promise(p.complete(i), order)
+}
+
+// promise adds what the order knows about the type of the instance.
+func promise(i cloud.Instance, order *launch.Order) cloud.Instance {
+	t, ok := order.Types[i.Type]
+	if !ok {
+		return i
+	}
+	labels := maps.Clone(t.Labels)
+	maps.Copy(labels, i.Labels)
+	i.Labels, i.Capacity, i.Allocatable = labels, t.Capacity, t.Allocatable
+	return i
+}
+
+// imageLabel tells from which image a node was made.
+const imageLabel = "karpenter.k8s.aws/instance-ami-id"
+
+// complete adds what follows from the instance alone.
+func (p *Provider) complete(i cloud.Instance) cloud.Instance {
+	i.ProviderID = "aws:///" + i.Zone + "/" + i.ID
+	i.Labels = map[string]string{
+		label.InstanceType: i.Type,
+		label.Zone:         i.Zone,
+		label.Region:       p.Region(),
+		label.CapacityType: i.CapacityType,
+		imageLabel:         i.ImageID,
+	}
+	maps.DeleteFunc(i.Labels, func(_, v string) bool { return strings.TrimSpace(v) == "" })
+	return i
+}

@@ -1,0 +1,174 @@
+package launch
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"karpenter/internal/cloud"
+	"karpenter/internal/core/label"
+	"karpenter/internal/core/quantity"
+	"karpenter/internal/core/world"
+)
+
+// kind makes an instance type with offerings written as "zone/market/price",
+// price in micro-dollars; a "!" in front means refused.
+func kind(name, arch string, milliCPU int64, offerings ...string) world.InstanceType {
+	family, size, _ := strings.Cut(name, ".")
+	r := quantity.Resources{MilliCPU: milliCPU, MemoryBytes: 8 << 30, Pods: 29}
+	t := world.InstanceType{Name: name, Capacity: r, Allocatable: r, Labels: map[string]string{
+		label.InstanceType: name, label.Arch: arch, label.OS: "linux", label.Region: "us-west-2",
+		"karpenter.k8s.aws/instance-family": family, sizeLabel: size,
+	}}
+	for _, o := range offerings {
+		var price int64
+		part := strings.Split(strings.TrimPrefix(o, "!"), "/")
+		if _, err := fmt.Sscan(part[2], &price); err != nil {
+			panic(err)
+		}
+		t.Offerings = append(t.Offerings, world.Offering{
+			Zone: part[0], CapacityType: part[1], Price: quantity.Price(price), Available: !strings.HasPrefix(o, "!"),
+		})
+	}
+	return t
+}
+
+func with(t world.InstanceType, resource string, n int64) world.InstanceType {
+	t.Capacity, t.Allocatable = t.Capacity.With(resource, n), t.Allocatable.With(resource, n)
+	return t
+}
+
+func in(key string, values ...string) label.Requirement {
+	return label.Requirement{Key: key, Op: label.In, Values: values}
+}
+
+// chosen writes the outcome as "market: type@zone,zone type@zone".
+func chosen(types []world.InstanceType, req cloud.LaunchRequest) string {
+	candidates := Fitting(types, &req)
+	if len(candidates) == 0 {
+		return NothingFits(types, &req).Error()
+	}
+	market, list := Choose(candidates)
+	out := market + ":"
+	for _, c := range list {
+		var zones []string
+		for _, o := range c.Offerings {
+			zones = append(zones, o.Zone)
+		}
+		out += " " + c.Type.Name + "@" + strings.Join(zones, ",")
+	}
+	return out
+}
+
+func TestChoose(t *testing.T) {
+	both := []label.Requirement{in(label.CapacityType, "spot", "on-demand")}
+	large := kind("m5.large", "amd64", 2000, "a/on-demand/96", "b/on-demand/96", "a/spot/40", "b/spot/38")
+	xlarge := kind("m5.xlarge", "amd64", 4000, "a/on-demand/192", "a/spot/39")
+	arm := kind("m6g.large", "arm64", 2000, "a/on-demand/77")
+	metal := kind("m5.metal", "amd64", 96000, "a/on-demand/4608")
+	gpu := with(kind("g4dn.xlarge", "amd64", 4000, "a/on-demand/10"), nvidiaGPU, 1)
+	all := []world.InstanceType{gpu, large, metal, xlarge, arm}
+	small := quantity.Resources{MilliCPU: 1000}
+
+	for name, tt := range map[string]struct {
+		types []world.InstanceType
+		req   cloud.LaunchRequest
+		want  string
+	}{
+		"spot first, cheapest zone first": {all, cloud.LaunchRequest{Requirements: both, Requests: small}, "spot: m5.large@b,a m5.xlarge@a"},
+		"on-demand only, no metal, no accelerator": {
+			all, cloud.LaunchRequest{Requirements: []label.Requirement{in(label.CapacityType, "on-demand"), in(label.Arch, "amd64")}, Requests: small},
+			"on-demand: m5.large@a,b m5.xlarge@a",
+		},
+		"metal if asked for":      {all, cloud.LaunchRequest{Requirements: []label.Requirement{in(sizeLabel, "metal")}}, "on-demand: m5.metal@a"},
+		"accelerator if it needs": {all, cloud.LaunchRequest{Requests: small.With(nvidiaGPU, 1)}, "on-demand: g4dn.xlarge@a"},
+		"labels are requirements": {all, cloud.LaunchRequest{Labels: map[string]string{label.Arch: "arm64", "team": "x"}}, "on-demand: m6g.large@a"},
+		"custom keys were decided by the planner": {
+			all, cloud.LaunchRequest{PoolLabel: label.Provisioner, Pool: "p", Requests: small, Requirements: []label.Requirement{
+				in("team", "x"), in(label.Provisioner, "p"), in(label.InstanceType, "m5.large"), {Key: "beta.kubernetes.io/arch", Op: label.NotIn, Values: []string{"arm64"}}, in(label.CapacityType, "on-demand"),
+			}},
+			"on-demand: m5.large@a,b",
+		},
+		"zone": {all, cloud.LaunchRequest{Requirements: append([]label.Requirement{in(label.Zone, "b")}, both...)}, "spot: m5.large@b"},
+		"refused spot falls back to on-demand": {
+			[]world.InstanceType{kind("m5.large", "amd64", 2000, "a/on-demand/96", "!a/spot/40", "!b/spot/38")},
+			cloud.LaunchRequest{Requirements: both}, "on-demand: m5.large@a",
+		},
+		"nothing is large enough": {
+			all, cloud.LaunchRequest{Requests: quantity.Resources{MilliCPU: 100_000}},
+			"no capacity: none of 5 instance types offers cpu 100 with the labels asked for (refused: )",
+		},
+		"all that fits was refused": {
+			[]world.InstanceType{kind("m5.large", "amd64", 2000, "!a/spot/40"), kind("m5.xlarge", "amd64", 4000, "b/spot/50")},
+			cloud.LaunchRequest{Requirements: []label.Requirement{in(label.Zone, "a")}},
+			"no capacity: every offering that fits was refused a short while ago (refused: spot:m5.large:a)",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := chosen(tt.types, tt.req); got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestTheSixtyCheapestAreAskedFor(t *testing.T) {
+	var types []world.InstanceType
+	for i := range 100 {
+		types = append(types, kind(fmt.Sprintf("m%02d.large", i), "amd64", 2000, fmt.Sprintf("a/on-demand/%d", 1000-i)))
+	}
+	_, got := Choose(Fitting(types, &cloud.LaunchRequest{}))
+	if len(got) != 60 || got[0].Type.Name != "m99.large" || got[59].Type.Name != "m40.large" {
+		t.Errorf("%d types, %s to %s; want 60, m99.large to m40.large", len(got), got[0].Type.Name, got[len(got)-1].Type.Name)
+	}
+}
+
+func TestBestSubnets(t *testing.T) {
+	got := BestSubnets([]Subnet{{"s1", "a", 10}, {"s2", "a", 20}, {"s4", "b", 5}, {"s3", "b", 5}})
+	want := map[string]Subnet{"a": {"s2", "a", 20}, "b": {"s3", "b", 5}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("subnets (-want +got):\n%s", diff)
+	}
+}
+
+func TestImages(t *testing.T) {
+	amd, arm := kind("m5.large", "amd64", 1), kind("m6g.large", "arm64", 1)
+	for name, tt := range map[string]struct {
+		t    world.InstanceType
+		want string
+	}{
+		"amd64":        {amd, "/aws/service/eks/optimized-ami/1.37/amazon-linux-2/recommended/image_id"},
+		"arm64":        {arm, "/aws/service/eks/optimized-ami/1.37/amazon-linux-2-arm64/recommended/image_id"},
+		"gpu":          {with(amd, nvidiaGPU, 1), "/aws/service/eks/optimized-ami/1.37/amazon-linux-2-gpu/recommended/image_id"},
+		"neuron":       {with(amd, neuron, 1), "/aws/service/eks/optimized-ami/1.37/amazon-linux-2-gpu/recommended/image_id"},
+		"amd gpu":      {with(amd, amdGPU, 1), "/aws/service/eks/optimized-ami/1.37/amazon-linux-2/recommended/image_id"},
+		"gpu on arm":   {with(arm, nvidiaGPU, 1), ""},
+		"habana plain": {with(amd, habana, 1), "/aws/service/eks/optimized-ami/1.37/amazon-linux-2/recommended/image_id"},
+	} {
+		if got, ok := AL2Parameter("1.37", &tt.t); got != tt.want || ok != (tt.want != "") {
+			t.Errorf("%s: parameter %q, %v; want %q", name, got, ok, tt.want)
+		}
+	}
+
+	images := []Image{
+		{ID: "old", Arch: "x86_64", Created: "2029-01-01T00:00:00.000Z"},
+		{ID: "metal-only", Arch: "x86_64", Created: "2031-01-01T00:00:00.000Z", Tags: map[string]string{sizeLabel: "metal", "Name": "x"}},
+		{ID: "new", Arch: "x86_64", Created: "2030-01-01T00:00:00.000Z", Tags: map[string]string{"Name": "x"}},
+		{ID: "arm", Arch: "arm64", Created: "2028-01-01T00:00:00.000Z"},
+	}
+	NewestFirst(images)
+	metal := kind("m5.metal", "amd64", 1)
+	for _, tt := range []struct {
+		t    world.InstanceType
+		want string
+	}{{amd, "new"}, {arm, "arm"}, {metal, "metal-only"}} {
+		if got, _ := MatchImage(images, &tt.t); got != tt.want {
+			t.Errorf("%s boots %q, want %q", tt.t.Name, got, tt.want)
+		}
+	}
+	if got, ok := MatchImage(images[:3], &arm); ok {
+		t.Errorf("arm64 boots %q, want nothing", got)
+	}
+}

@@ -1,0 +1,168 @@
+// Package aws is the cloud provider: it finds what a class selects, knows what
+// can be bought, launches, describes and terminates machines.
+//
+// It may import its children except awsapi (whose methods it gets through
+// interfaces), cloud and core; never the AWS SDK. What always holds: nothing
+// is launched without the instance types as EC2 tells them, only instances
+// with our cluster tag are touched, and the same token never makes a second
+// machine.
+package aws
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"karpenter/internal/aws/catalog"
+	"karpenter/internal/aws/class"
+	"karpenter/internal/aws/launch"
+	"karpenter/internal/cloud"
+	"karpenter/internal/core/quantity"
+	"karpenter/internal/core/world"
+)
+
+// How long answers of AWS are believed.
+const (
+	typesLast  = 5 * time.Minute
+	placesLast = time.Minute
+	pricesLast = 12 * time.Hour
+)
+
+// Provider buys machines in one region. Its methods may be called by several
+// goroutines.
+type Provider struct {
+	api      API
+	classes  Classes
+	settings func(context.Context) (Settings, error)
+	now      func() time.Time
+
+	types     *cache[[]catalog.Row]
+	offered   *cache[map[string][]string]
+	subnets   *cache[[]launch.Subnet]
+	groups    *cache[[]string]
+	images    *cache[[]launch.Image]
+	parameter *cache[string]
+	prices    *priceTable
+	shelf     *shelf
+
+	unavailable *cloud.Unavailable
+	// closed subnets had no free address; templates are known to exist.
+	closed    *cloud.Memory[string]
+	templates *cloud.Memory[string]
+	ensuring  singleflight.Group
+	inFlight  *inFlight
+}
+
+// Config is what a Provider is made of. All fields are required except
+// Unavailable and Now.
+type Config struct {
+	API     API
+	Classes Classes
+	// Settings are read once at the top of every call.
+	Settings func(context.Context) (Settings, error)
+	// Unavailable is the table of refused offerings, where others write to it
+	// too.
+	Unavailable *cloud.Unavailable
+	Now         func() time.Time
+}
+
+// Settings are what all launches have in common.
+type Settings struct {
+	Cluster launch.Cluster
+
+	PodENI bool
+	// VMMemoryOverheadPercent is the fraction of a type's memory that its
+	// operating system does not see.
+	VMMemoryOverheadPercent float64
+	// IsolatedVPC: the price list cannot be reached.
+	IsolatedVPC bool
+}
+
+// Classes looks up and reads the class of a pool.
+type Classes interface {
+	Class(ctx context.Context, ref world.ClassRef) (class.Class, error)
+}
+
+// API is what the provider calls. awsapi.API has all of it.
+type API interface {
+	Region() string
+	shopAPI
+	priceAPI
+	placeAPI
+	imageAPI
+	templateAPI
+	machineAPI
+}
+
+type shopAPI interface {
+	InstanceTypes(ctx context.Context) ([]catalog.Row, error)
+	Offerings(ctx context.Context) (map[string][]string, error)
+}
+
+type priceAPI interface {
+	OnDemandPrices(ctx context.Context) (map[string]quantity.Price, error)
+	SpotPrices(ctx context.Context, at time.Time) (map[catalog.TypeZone]quantity.Price, error)
+}
+
+type placeAPI interface {
+	Subnets(ctx context.Context, match []class.Filter) ([]launch.Subnet, error)
+	SecurityGroups(ctx context.Context, match []class.Filter) ([]string, error)
+}
+
+type imageAPI interface {
+	Images(ctx context.Context, match []class.Filter) ([]launch.Image, error)
+	Parameter(ctx context.Context, name string) (string, error)
+}
+
+type templateAPI interface {
+	HasTemplate(ctx context.Context, name string) (bool, error)
+	CreateTemplate(ctx context.Context, t launch.Template) error
+}
+
+type machineAPI interface {
+	CreateFleet(ctx context.Context, token string, f launch.Fleet) (launch.Answer, error)
+	Instances(ctx context.Context, ids []string, match []class.Filter) ([]cloud.Instance, error)
+	Terminate(ctx context.Context, id string) error
+}
+
+// New returns a provider that has asked nothing yet.
+func New(c Config) *Provider {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Unavailable == nil {
+		c.Unavailable = cloud.NewUnavailable(c.Now)
+	}
+	return &Provider{
+		api: c.API, classes: c.Classes, settings: c.Settings, now: c.Now,
+		types:       newCache[[]catalog.Row](typesLast, c.Now),
+		offered:     newCache[map[string][]string](typesLast, c.Now),
+		subnets:     newCache[[]launch.Subnet](placesLast, c.Now),
+		groups:      newCache[[]string](placesLast, c.Now),
+		images:      newCache[[]launch.Image](placesLast, c.Now),
+		parameter:   newCache[string](placesLast, c.Now),
+		prices:      newPriceTable(c.API.Region()),
+		shelf:       &shelf{catalogs: map[string]shelved{}},
+		unavailable: c.Unavailable,
+		closed:      cloud.NewMemory[string](c.Now, cloud.RefusalMemory),
+		templates:   cloud.NewMemory[string](c.Now, placesLast),
+		inFlight:    &inFlight{bySubnet: map[string]flights{}},
+	}
+}
+
+// Unavailable returns the table of refused offerings.
+func (p *Provider) Unavailable() *cloud.Unavailable { return p.unavailable }
+
+// Region returns the region of the provider.
+func (p *Provider) Region() string { return p.api.Region() }
+
+// look reads settings and class, as every call begins.
+func (p *Provider) look(ctx context.Context, ref world.ClassRef) (Settings, class.Class, error) {
+	s, err := p.settings(ctx)
+	if err != nil {
+		return Settings{}, class.Class{}, err
+	}
+	c, err := p.classes.Class(ctx, ref)
+	return s, c, err
+}
