@@ -21,9 +21,10 @@ const referenceRegion = "us-east-1"
 //
 // A type that has a price somewhere but not in a region gets its price in the
 // reference region times the region's median factor. A type without any price
-// gets that of its nearest relative, times the median factor between two generations
-// or between a variant and its simpler form, where they differ in that. A spot price that is not listed is the on-demand price times the
-// median factor between the two.
+// gets that of its nearest relative, times the median factor between two
+// generations, or between a variant and its plainer form, where they differ in
+// that. A spot price that is not listed is the on-demand price times the median
+// factor between the two.
 func addRegions(f *catalog.File, zones map[string]map[string][]string, list priceList) {
 	regions := map[string]bool{}
 	for at := range list.onDemand {
@@ -150,20 +151,19 @@ func (e estimator) onDemand(t catalog.Row, region string, isOffered bool) int64 
 // kind is a type name taken apart: r8gb.metal-24xl is category r, generation
 // 8, variant gb.
 type kind struct {
-	family, category, variant, size string
-	generation                      int
+	category, variant, size string
+	generation              int
 }
 
-var nameParts = regexp.MustCompile(`^((?:u-[0-9]+tb|[a-z]+))([0-9]+)([^.]*)\.(.+)$`)
+var nameParts = regexp.MustCompile(`^(u-[0-9]+tb|[a-z]+)([0-9]+)([^.]*)\.(.+)$`)
 
 func parse(name string) kind {
 	m := nameParts.FindStringSubmatch(name)
 	if m == nil {
-		return kind{family: name}
+		return kind{}
 	}
 	g, _ := strconv.Atoi(m[2])
-	family, _, _ := strings.Cut(name, ".")
-	return kind{family: family, category: m[1], generation: g, variant: m[3], size: m[4]}
+	return kind{category: m[1], generation: g, variant: m[3], size: m[4]}
 }
 
 // name puts the parts together again.
