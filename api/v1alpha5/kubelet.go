@@ -27,13 +27,13 @@ type KubeletConfiguration struct {
 	// SystemReserved is kept for daemons of the operating system.
 	// +kubebuilder:validation:MaxProperties=4
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['cpu', 'memory', 'ephemeral-storage', 'pid'])",message="systemReserved knows the resources cpu, memory, ephemeral-storage and pid only"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, isQuantity(string(self[k])) && !string(self[k]).startsWith('-'))",message="systemReserved must hold quantities of 0 or more, such as 100m or 1Gi"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, type(self[k]) == int ? self[k] >= 0 : isQuantity(self[k]) && !self[k].startsWith('-'))",message="systemReserved must hold quantities of 0 or more, such as 100m or 1Gi"
 	// +optional
 	SystemReserved corev1.ResourceList `json:"systemReserved,omitempty"`
 	// KubeReserved is kept for the kubelet and the container runtime.
 	// +kubebuilder:validation:MaxProperties=4
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['cpu', 'memory', 'ephemeral-storage', 'pid'])",message="kubeReserved knows the resources cpu, memory, ephemeral-storage and pid only"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, isQuantity(string(self[k])) && !string(self[k]).startsWith('-'))",message="kubeReserved must hold quantities of 0 or more, such as 100m or 1Gi"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, type(self[k]) == int ? self[k] >= 0 : isQuantity(self[k]) && !self[k].startsWith('-'))",message="kubeReserved must hold quantities of 0 or more, such as 100m or 1Gi"
 	// +optional
 	KubeReserved corev1.ResourceList `json:"kubeReserved,omitempty"`
 	// EvictionHard: below these thresholds pods are evicted at once.

@@ -134,7 +134,7 @@ type AWS struct {
 	// +optional
 	MetadataOptions *MetadataOptions `json:"metadataOptions,omitempty"`
 	// BlockDeviceMappings are the disks of the machine.
-	// +kubebuilder:validation:MaxItems=50
+	// +kubebuilder:validation:MaxItems=30
 	// +listType=atomic
 	// +optional
 	BlockDeviceMappings []BlockDeviceMapping `json:"blockDeviceMappings,omitempty"`
@@ -169,7 +169,7 @@ type BlockDeviceMapping struct {
 // EBS is a volume.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.volumeSize) || (has(self.snapshotID) && self.snapshotID != '')",message="volumeSize is required (unless snapshotID is set), for example 20Gi",fieldPath=".volumeSize"
-// +kubebuilder:validation:XValidation:rule="!has(self.volumeSize) || (isQuantity(string(self.volumeSize)) && quantity(string(self.volumeSize)).compareTo(quantity('1G')) >= 0 && quantity(string(self.volumeSize)).compareTo(quantity('64T')) <= 0)",message="volumeSize must be between 1G and 64T, for example 20Gi"
+// +kubebuilder:validation:XValidation:rule="!has(self.volumeSize) || (type(self.volumeSize) == int ? self.volumeSize >= 1000000000 && self.volumeSize <= 64000000000000 : [quantity(self.volumeSize)].all(q, q.compareTo(quantity('1G')) >= 0 && q.compareTo(quantity('64T')) <= 0))",message="volumeSize must be between 1G and 64T, for example 20Gi"
 type EBS struct {
 	// +optional
 	DeleteOnTermination *bool `json:"deleteOnTermination,omitempty"`
