@@ -25,10 +25,11 @@ type callLog struct {
 	counts map[string]int
 }
 
+// maxCalls is how many calls the log keeps at least.
 const maxCalls = 10_000
 
-// Calls returns the last calls (at most 10,000), oldest first; with names,
-// only those of these actions.
+// Calls returns the last 10,000 calls or more, oldest first; with names, only
+// those of these actions.
 func (c *Cloud) Calls(actions ...string) []APICall {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,7 +66,7 @@ func (c *Cloud) record(in, out any, err error) {
 		call.Instances = r.instanceIDs()
 	}
 	if len(c.log.calls) >= 2*maxCalls {
-		c.log.calls = slices.Clone(c.log.calls[maxCalls+1:])
+		c.log.calls = slices.Clone(c.log.calls[maxCalls:])
 	}
 	c.log.calls = append(c.log.calls, call)
 	c.log.counts[action]++

@@ -16,7 +16,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -119,13 +121,27 @@ func New(opt Options) *Cloud {
 		buckets: map[string]*bucket{},
 		log:     callLog{counts: map[string]int{}},
 	}
-	for i := range c.world.Types {
-		c.types[c.world.Types[i].Name] = &c.world.Types[i]
+	c.index()
+	return c
+}
+
+// index rebuilds the look-ups into the world.
+func (c *Cloud) index() {
+	w := &c.world
+	slices.SortFunc(w.Types, func(a, b catalog.Row) int { return strings.Compare(a.Name, b.Name) })
+	clear(c.types)
+	for i := range w.Types {
+		c.types[w.Types[i].Name] = &w.Types[i]
 	}
-	for _, o := range c.world.Offers {
+	clear(c.offers)
+	for _, o := range w.Offers {
 		c.offers[offerKey{o.Type, o.Zone}] = o
 	}
-	return c
+	for i := range w.Subnets {
+		if s := &w.Subnets[i]; s.used == nil {
+			s.used = map[netip.Addr]bool{}
+		}
+	}
 }
 
 func (o *Options) setDefaults() {

@@ -85,6 +85,7 @@ type Instance struct {
 	due     time.Time // of the next transition; zero: none
 	next    State     // "": forgotten
 	addr    netip.Addr
+	disks   []*Volume
 }
 
 // shownTags are the tags that Describe calls show from a time on.
@@ -102,7 +103,7 @@ func (i *Instance) Gone() bool { return i.State == ShuttingDown || i.State == Te
 func (i *Instance) clone() Instance {
 	o := *i
 	o.SecurityGroups, o.Volumes = slices.Clone(i.SecurityGroups), slices.Clone(i.Volumes)
-	o.Tags, o.NetworkTags, o.shown = maps.Clone(i.Tags), maps.Clone(i.NetworkTags), nil
+	o.Tags, o.NetworkTags, o.shown, o.disks = maps.Clone(i.Tags), maps.Clone(i.NetworkTags), nil, nil
 	return o
 }
 
@@ -231,7 +232,7 @@ func (c *Cloud) jitter(d time.Duration) time.Duration {
 // release gives back what a terminated instance held.
 func (c *Cloud) release(i *Instance) {
 	c.subnet(i.SubnetID).release(i.addr)
-	i.PrivateIP, i.PrivateDNS = "", ""
+	i.PrivateIP, i.PrivateDNS, i.disks = "", "", nil
 	c.volumes = slices.DeleteFunc(c.volumes, func(v *Volume) bool {
 		return v.Instance == i.ID && v.DeleteOnTermination
 	})

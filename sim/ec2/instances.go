@@ -282,10 +282,8 @@ func (c *Cloud) addAttached(info *InstanceInfo, i *Instance) {
 	}
 	info.Interfaces = []InterfaceInfo{{ID: i.NetworkInterface, Subnet: i.SubnetID, VPC: i.VPCID, Owner: c.opt.Account, Status: "in-use",
 		PrivateIP: i.PrivateIP, PrivateDNS: i.PrivateDNS, Groups: info.Groups, Type: "interface"}}
-	for _, v := range c.volumes {
-		if v.Instance == i.ID {
-			info.Devices = append(info.Devices, InstanceDevice{Device: v.Device, VolumeID: v.ID, Status: "attached", Attached: v.Created, Delete: v.DeleteOnTermination})
-		}
+	for _, v := range i.disks {
+		info.Devices = append(info.Devices, InstanceDevice{Device: v.Device, VolumeID: v.ID, Status: "attached", Attached: v.Created, Delete: v.DeleteOnTermination})
 	}
 }
 

@@ -167,7 +167,7 @@ func (c *Cloud) attach(i *Instance, devices []BlockDevice, image *Image, tags Ta
 			v.EBS.Type = "gp2"
 		}
 		c.volumes = append(c.volumes, v)
-		i.Volumes = append(i.Volumes, v.ID)
+		i.Volumes, i.disks = append(i.Volumes, v.ID), append(i.disks, v)
 	}
 }
 

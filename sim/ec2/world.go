@@ -21,8 +21,8 @@ type World struct {
 	Images         []Image
 	// Parameters are the public SSM parameters.
 	Parameters map[string]string
-	// Types are the instance types, sorted by name; Offers where they are
-	// sold and at what price.
+	// Types are the instance types; Offers where they are sold and at what
+	// price.
 	Types  []catalog.Row
 	Offers []Offer
 	// InstanceProfiles are the known ones; nil accepts every name.
@@ -91,8 +91,9 @@ type Image struct {
 func (w World) clone() World {
 	w.Subnets, w.SecurityGroups = slices.Clone(w.Subnets), slices.Clone(w.SecurityGroups)
 	w.Images, w.VPCs = slices.Clone(w.Images), slices.Clone(w.VPCs)
+	w.Types, w.Offers = slices.Clone(w.Types), slices.Clone(w.Offers)
 	for i := range w.Subnets {
-		w.Subnets[i].Tags, w.Subnets[i].used = maps.Clone(w.Subnets[i].Tags), map[netip.Addr]bool{}
+		w.Subnets[i].Tags, w.Subnets[i].used = maps.Clone(w.Subnets[i].Tags), nil
 	}
 	for i := range w.SecurityGroups {
 		w.SecurityGroups[i].Tags = maps.Clone(w.SecurityGroups[i].Tags)
@@ -169,34 +170,31 @@ func find[T any](items []T, f func(*T) bool) *T {
 }
 
 // Edit changes the world while the cloud runs, as an operator would: an image
-// deregistered, a subnet retagged.
+// deregistered, a subnet retagged. Maps of tags must be replaced, not changed.
 func (c *Cloud) Edit(f func(*World)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f(&c.world)
-	for i := range c.world.Subnets {
-		if s := &c.world.Subnets[i]; s.used == nil {
-			s.used = map[netip.Addr]bool{}
-		}
-	}
+	c.index()
 }
 
 // DefaultWorld is the network that the workshop's manifests look for, images
 // of all families for Kubernetes 1.21 to 1.39 on both architectures, and the
 // instance types, zones and prices of the embedded catalogue.
 func DefaultWorld(region string, zones []string, seed uint64) World {
-	w := World{Types: catalog.Embedded()}
+	w := World{}
 	w.addNetwork(zones)
 	w.addImages()
 	w.addOffers(region, zones, seed)
 	return w
 }
 
-// addOffers sells every type where the embedded catalogue has it; in zones
-// that it does not know, everywhere. Spot prices differ a little by zone.
+// addOffers sells every type in the zones for which the embedded catalogue has
+// it, and in all zones that the catalogue does not know. Spot prices differ a little by zone.
 func (w *World) addOffers(region string, zones []string, seed uint64) {
 	offered, prices, known := catalog.ZoneOfferings(region), catalog.EmbeddedPrices(region), catalog.RegionZones(region)
-	for _, t := range w.Types {
+	for _, t := range catalog.Embedded() {
+		before := len(w.Offers)
 		for _, zone := range zones {
 			if slices.Contains(known, zone) && !slices.Contains(offered[t.Name], zone) {
 				continue
@@ -209,6 +207,9 @@ func (w *World) addOffers(region string, zones []string, seed uint64) {
 				o.Spot = zonal(q.Price, seed, t.Name, zone)
 			}
 			w.Offers = append(w.Offers, o)
+		}
+		if len(w.Offers) > before {
+			w.Types = append(w.Types, t)
 		}
 	}
 }
