@@ -191,7 +191,7 @@ func (p *Provider) launched(ctx context.Context, order *launch.Order, m launch.M
 	i := cloud.Instance{
 		ID: m.ID, Type: o.Type, Zone: o.Zone,
 		CapacityType: order.Fleet.CapacityType,
-		ImageID:      order.Fleet.Image(m.Template, o),
+		ImageID:      order.Fleet.Image(o),
 		State:        cloud.Pending,
 		Launched:     p.now(),
 		Token:        order.Fleet.Tag(launch.TokenTag),
@@ -199,7 +199,10 @@ func (p *Provider) launched(ctx context.Context, order *launch.Order, m launch.M
 		Tags:         order.Fleet.TagMap(),
 	}
 	if found, err := p.api.Instances(ctx, []string{m.ID}, nil); err == nil && len(found) == 1 {
-		i = found[0]
+		tags, token, claim := i.Tags, i.Token, i.Claim
+		if i = found[0]; i.Token == "" { // its tags are not shown yet
+			i.Tags, i.Token, i.Claim = tags, token, claim
+		}
 	}
 	return promise(p.complete(i), order)
 }

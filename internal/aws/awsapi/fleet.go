@@ -69,35 +69,27 @@ func fleetInput(token string, f launch.Fleet) *ec2.CreateFleetInput {
 func answer(out *ec2.CreateFleetOutput) launch.Answer {
 	var a launch.Answer
 	for _, i := range out.Instances {
-		template, override := place(i.LaunchTemplateAndOverrides)
+		override := place(i.LaunchTemplateAndOverrides)
 		if override.Type == "" {
 			override.Type = string(i.InstanceType)
 		}
 		for _, id := range i.InstanceIds {
-			a.Machines = append(a.Machines, launch.Machine{
-				ID: id, Override: override, Template: template, Spot: i.Lifecycle == types.InstanceLifecycleSpot,
-			})
+			a.Machines = append(a.Machines, launch.Machine{ID: id, Override: override})
 		}
 	}
 	for _, e := range out.Errors {
-		_, override := place(e.LaunchTemplateAndOverrides)
 		a.Errors = append(a.Errors, launch.Refusal{
-			Code: aws.ToString(e.ErrorCode), Message: aws.ToString(e.ErrorMessage), Override: override,
+			Code: aws.ToString(e.ErrorCode), Message: aws.ToString(e.ErrorMessage), Override: place(e.LaunchTemplateAndOverrides),
 		})
 	}
 	return a
 }
 
-// place tells which template and override an entry of the answer is about.
-func place(p *types.LaunchTemplateAndOverridesResponse) (template string, o launch.Override) {
-	if p == nil {
-		return "", o
+// place tells which override an entry of the answer is about.
+func place(p *types.LaunchTemplateAndOverridesResponse) launch.Override {
+	if p == nil || p.Overrides == nil {
+		return launch.Override{}
 	}
-	if s := p.LaunchTemplateSpecification; s != nil {
-		template = aws.ToString(s.LaunchTemplateName)
-	}
-	if v := p.Overrides; v != nil {
-		o = launch.Override{Type: string(v.InstanceType), Subnet: aws.ToString(v.SubnetId), Zone: aws.ToString(v.AvailabilityZone)}
-	}
-	return template, o
+	o := p.Overrides
+	return launch.Override{Type: string(o.InstanceType), Subnet: aws.ToString(o.SubnetId), Zone: aws.ToString(o.AvailabilityZone)}
 }

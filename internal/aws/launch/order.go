@@ -80,8 +80,6 @@ type Answer struct {
 type Machine struct {
 	ID       string
 	Override Override
-	Template string
-	Spot     bool
 }
 
 // Refusal is an error about one override.
@@ -177,11 +175,11 @@ func (f *Fleet) Complete(o Override) Override {
 	return o
 }
 
-// Image returns the image of a machine that was made from the template at the
-// override; empty if the template is not ours.
-func (f *Fleet) Image(template string, o Override) string {
+// Image returns the image of a machine that was made at the override; empty if
+// the template is not ours.
+func (f *Fleet) Image(o Override) string {
 	for _, c := range f.Configs {
-		if (c.Template == template || template == "") && slices.Contains(c.Overrides, o) {
+		if slices.Contains(c.Overrides, o) {
 			return c.ImageID
 		}
 	}
