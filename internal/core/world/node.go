@@ -40,6 +40,9 @@ type Node struct {
 	Deleting bool `json:"deleting,omitempty"`
 	// Unschedulable is spec.unschedulable.
 	Unschedulable bool `json:"unschedulable,omitempty"`
+	// Disruption is the method by which the node was chosen to go (an intent is
+	// written down); empty if it was not chosen.
+	Disruption string `json:"disruption,omitempty"`
 	// EmptySince is when the last pod that counts went; nil while in use.
 	EmptySince *time.Time `json:"emptySince,omitempty"`
 	// NominatedUntil: before this time pods are expected that were planned here.

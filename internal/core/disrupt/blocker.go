@@ -1,0 +1,115 @@
+package disrupt
+
+import (
+	"karpenter/internal/core/label"
+	"karpenter/internal/core/reason"
+	"karpenter/internal/core/world"
+)
+
+// blockers in the order in which they are asked; the first that holds is the
+// reason shown.
+var blockers = []func(candidate) reason.Reason{
+	notOurs,
+	deleting,
+	notInitialized,
+	promised,
+	protectedNode,
+	protectedPod,
+	budget,
+}
+
+func (c candidate) blocked() reason.Reason {
+	for _, b := range blockers {
+		if r := b(c); r != nil {
+			return r
+		}
+	}
+	return nil
+}
+
+func notOurs(c candidate) reason.Reason {
+	if c.node.Claim == "" || c.pool == nil {
+		return NotOurs{}
+	}
+	return nil
+}
+
+// deleting lets a machine pass that was marked by the method that asks.
+func deleting(c candidate) reason.Reason {
+	if c.node.Deleting && c.node.Disruption != c.method {
+		return Deleting{}
+	}
+	return nil
+}
+
+func notInitialized(c candidate) reason.Reason {
+	if !c.node.Initialized {
+		return NotInitialized{}
+	}
+	return nil
+}
+
+// promised: pods are expected here that are not bound yet.
+func promised(c candidate) reason.Reason {
+	for _, p := range c.node.Pods {
+		if p.Node != c.node.Name {
+			return Promised{Pod: p.ObjectName}
+		}
+	}
+	if u := c.node.NominatedUntil; u != nil && c.now.Before(*u) {
+		return Promised{}
+	}
+	return nil
+}
+
+// Annotations by which a person keeps a node; either generation's is honoured.
+const doNotDisrupt = "karpenter.sh/do-not-disrupt"
+
+func protectedNode(c candidate) reason.Reason {
+	if c.node.Annotations[doNotDisrupt] == "true" {
+		return ProtectedNode{Annotation: doNotDisrupt}
+	}
+	return nil
+}
+
+func protectedPod(c candidate) reason.Reason {
+	for _, p := range c.node.Pods {
+		if p.DoNotEvict && !p.Finished && !p.IsStatic() && p.DeletedAt == nil {
+			return ProtectedPod{Pod: p.ObjectName}
+		}
+	}
+	return nil
+}
+
+// budget: a PodDisruptionBudget allows no eviction, or a pod has more than one,
+// which the Eviction API refuses for ever.
+func budget(c candidate) reason.Reason {
+	for _, p := range c.node.Pods {
+		if !moves(p, c.node.Name) {
+			continue
+		}
+		if r := CannotEvict(p, c.snap.Budgets); r != nil {
+			return r
+		}
+	}
+	return nil
+}
+
+// CannotEvict returns why budgets do not let the pod go now; nil if they do.
+func CannotEvict(p world.Pod, budgets []world.PodBudget) reason.Reason {
+	var first *world.PodBudget
+	for i := range budgets {
+		b := &budgets[i]
+		if b.Namespace != p.Namespace || b.Selector.Nothing || !label.Matches(b.Selector.Requirements, p.Labels) {
+			continue
+		}
+		if b.Allowed < 1 {
+			return BudgetSpent{Pod: p.ObjectName, Budget: b.ObjectName}
+		}
+		if first != nil {
+			return TwoBudgets{Pod: p.ObjectName, Budgets: [2]world.ObjectName{first.ObjectName, b.ObjectName}}
+		}
+		first = b
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+package disrupt
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"karpenter/internal/core/reason"
+	"karpenter/internal/core/world"
+)
+
+// The reasons why a machine stays. Each is a reason.Reason.
+type (
+	// NotOurs: foreign, stand-alone, or the pool is gone.
+	NotOurs struct{}
+	// Deleting: it is on its way out already.
+	Deleting struct{}
+	// Gone: it does not exist any more.
+	Gone struct{}
+	// NotDue: what asked for its removal does not hold any more.
+	NotDue struct{}
+	// NotLookedAt: the round had used up its simulations.
+	NotLookedAt struct{}
+	// NotInitialized: it is still coming up.
+	NotInitialized struct{}
+	// Promised: pods are expected here. Pod is one of them, if known.
+	Promised struct {
+		Pod world.ObjectName `json:"pod"`
+	}
+	// ProtectedNode: a person annotated the node.
+	ProtectedNode struct {
+		Annotation string `json:"annotation"`
+	}
+	// ProtectedPod: a person annotated a pod on it.
+	ProtectedPod struct {
+		Pod world.ObjectName `json:"pod"`
+	}
+	// BudgetSpent: a PodDisruptionBudget allows no disruption now.
+	BudgetSpent struct {
+		Pod    world.ObjectName `json:"pod"`
+		Budget world.ObjectName `json:"budget"`
+	}
+	// TwoBudgets: a pod has several budgets; the Eviction API refuses it.
+	TwoBudgets struct {
+		Pod     world.ObjectName    `json:"pod"`
+		Budgets [2]world.ObjectName `json:"budgets"`
+	}
+	// Busy: another machine of the pool is being replaced.
+	Busy struct {
+		Other string `json:"other"`
+	}
+	// NoOtherPlace: a pod on it fits nowhere else.
+	NoOtherPlace struct {
+		Pod     world.ObjectName `json:"pod"`
+		Reasons []reason.Reason  `json:"reasons,omitempty"`
+	}
+	// WaitsFor: a pod on it would go to a node that is not up yet.
+	WaitsFor struct {
+		Pod  world.ObjectName `json:"pod"`
+		Node string           `json:"node"`
+	}
+)
+
+func (NotOurs) Code() string        { return "NotOurs" }
+func (Deleting) Code() string       { return "Deleting" }
+func (Gone) Code() string           { return "Gone" }
+func (NotDue) Code() string         { return "NotDue" }
+func (NotLookedAt) Code() string    { return "NotLookedAt" }
+func (NotInitialized) Code() string { return "NotInitialized" }
+func (Promised) Code() string       { return "Promised" }
+func (ProtectedNode) Code() string  { return "ProtectedNode" }
+func (ProtectedPod) Code() string   { return "ProtectedPod" }
+func (BudgetSpent) Code() string    { return "BudgetSpent" }
+func (TwoBudgets) Code() string     { return "TwoBudgets" }
+func (Busy) Code() string           { return "Busy" }
+func (NoOtherPlace) Code() string   { return "NoOtherPlace" }
+func (WaitsFor) Code() string       { return "WaitsFor" }
+
+func (NotOurs) String() string     { return "no pool here owns it" }
+func (Deleting) String() string    { return "it is being removed already" }
+func (Gone) String() string        { return "it does not exist any more" }
+func (NotDue) String() string      { return "it is in use again, or no longer due" }
+func (NotLookedAt) String() string { return "not looked at in this round; it is the next one's turn" }
+func (NotInitialized) String() string {
+	return "it is not initialized yet"
+}
+func (r Promised) String() string {
+	if r.Pod.Name == "" {
+		return "pods are expected on it"
+	}
+	return fmt.Sprintf("pod %s is expected on it", r.Pod)
+}
+func (r ProtectedNode) String() string {
+	return fmt.Sprintf("the node has the annotation %s", r.Annotation)
+}
+func (r ProtectedPod) String() string {
+	return fmt.Sprintf("pod %s has an annotation that forbids its eviction", r.Pod)
+}
+func (r BudgetSpent) String() string {
+	return fmt.Sprintf("PodDisruptionBudget %s allows no eviction of pod %s now", r.Budget, r.Pod)
+}
+func (r TwoBudgets) String() string {
+	return fmt.Sprintf("pod %s has two PodDisruptionBudgets, %s and %s; such a pod cannot be evicted, so remove one of them",
+		r.Pod, r.Budgets[0], r.Budgets[1])
+}
+func (r Busy) String() string {
+	return fmt.Sprintf("%s of the same pool is being replaced; one at a time", r.Other)
+}
+func (r NoOtherPlace) String() string {
+	words := make([]string, 0, len(r.Reasons))
+	for _, w := range r.Reasons {
+		words = append(words, w.String())
+	}
+	return fmt.Sprintf("pod %s has no other place: %s", r.Pod, strings.Join(words, "; "))
+}
+func (r WaitsFor) String() string {
+	return fmt.Sprintf("pod %s would go to %s, which is not up yet", r.Pod, r.Node)
+}
+
+// MarshalJSON writes the reason as code and text.
+func (k Kept) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Node   string        `json:"node"`
+		Method string        `json:"method"`
+		Code   string        `json:"code"`
+		Text   string        `json:"text"`
+		About  reason.Reason `json:"about,omitempty"`
+	}{k.Node, k.Method, k.Reason.Code(), k.Reason.String(), k.Reason})
+}
