@@ -15,84 +15,152 @@ func cost(o offer, policy world.Policy) float64 {
 	return float64(o.price + policy.MachineCost)
 }
 
+// maxDualGroups bounds the size of the joint programme; beyond it groups are
+// priced one by one.
+const maxDualGroups = 64
+
 // appraise sets what a pod of each class is worth: what its requests cost where
 // machines may be bought in fractions. Classes that may use the same offers are
-// priced together, since they can share machines; the unit prices are those of
-// the cheapest fractional mix of offers that holds all that is left of them.
+// one group, whose demand is added up.
 func appraise(s *shop, classes []*class, policy world.Policy) {
-	groups := map[*offerSet][]*class{}
-	var order []*offerSet
+	var groups []*group
+	at := map[*offerSet]*group{}
 	for _, c := range classes {
 		o := s.demand(c.profile).ways[0].offers
-		if groups[o] == nil {
-			order = append(order, o)
+		g := at[o]
+		if g == nil {
+			g = &group{offers: o, total: make([]float64, s.d.n())}
+			at[o] = g
+			groups = append(groups, g)
 		}
-		groups[o] = append(groups[o], c)
+		g.classes = append(g.classes, c)
+		for d, r := range c.request {
+			g.total[d] += float64(r) * float64(c.left())
+		}
 	}
-	for _, o := range order {
-		total := make([]float64, s.d.n())
-		for _, c := range groups[o] {
-			for d, r := range c.request {
-				total[d] += float64(r) * float64(c.left())
-			}
+	if len(groups) <= maxDualGroups {
+		newDual(s, groups, policy).solve()
+	} else {
+		for i := range groups {
+			newDual(s, groups[i:i+1], policy).solve()
 		}
-		unit := s.unitPrices(o, total, policy)
-		for _, c := range groups[o] {
+	}
+	for _, g := range groups {
+		for _, c := range g.classes {
 			c.value = 1e-9
 			for d, r := range c.request {
-				c.value += unit[d] * float64(r)
+				c.value += g.unit[d] * float64(r)
 			}
 		}
 	}
 }
 
-// unitPrices solves: the cheapest fractional mix of offers that holds the
-// total. It returns the price of one unit of each resource at that optimum, by
-// the revised simplex method with one row per resource that is asked for.
-func (s *shop) unitPrices(offers *offerSet, total []float64, policy world.Policy) []float64 {
-	var rows []int
-	for d, t := range total {
-		if t > 0 {
-			rows = append(rows, d)
-		}
-	}
-	unit := make([]float64, len(total))
-	k := len(rows)
-	if k == 0 {
-		return unit
-	}
-	// Rows are scaled so that the total is 1 in each.
-	binv := make([][]float64, k) // inverse of the basis
-	x := make([]float64, k)      // values of the basic columns
-	price := make([]float64, k)  // their prices; artificial columns at first
-	for i := range binv {
-		binv[i] = make([]float64, k)
-		binv[i][i], x[i], price[i] = 1, 1, 1e18
-	}
-	y, column := make([]float64, k), make([]float64, k)
-	for range 50 * k {
-		for j := range y {
-			y[j] = 0
-			for i := range binv {
-				y[j] += price[i] * binv[i][j]
+// group is the demand of classes that may use the same offers.
+type group struct {
+	offers  *offerSet
+	classes []*class
+	total   []float64 // asked for, per resource
+	unit    []float64 // the price of one unit of each resource
+}
+
+// dual is a linear programme: the cheapest fractional mix of offers whose
+// capacity covers what all groups ask for, each from the offers that it may
+// use. Its shadow prices are the unit prices, one per group and resource. It is
+// solved by the revised simplex method with one row per group and resource;
+// the columns (an offer, with every resource given to the group that pays most
+// for it) are made when they are needed.
+type dual struct {
+	s      *shop
+	policy world.Policy
+	groups []*group
+	row    [][]int // per group and resource; -1 where nothing is asked for
+	scale  []float64
+	offers []int
+	users  [][]int // groups per offer
+
+	binv     [][]float64 // inverse of the basis
+	x, price []float64   // values and prices of the basic columns
+	y        []float64   // shadow prices
+	column   []float64
+}
+
+func newDual(s *shop, groups []*group, policy world.Policy) *dual {
+	p := &dual{s: s, policy: policy, groups: groups}
+	n := s.d.n()
+	union := newSet(len(s.market.offers))
+	for _, g := range groups {
+		rows := make([]int, n)
+		for d := range rows {
+			rows[d] = -1
+			if g.total[d] > 0 {
+				rows[d] = len(p.scale)
+				p.scale = append(p.scale, g.total[d])
 			}
 		}
-		enter, surplus, gain := -1, -1, 1e-7
-		for o := offers.next(0); o >= 0; o = offers.next(o + 1) {
-			room := s.roomOf(o)
-			worth := 0.0
-			for j, d := range rows {
-				worth += y[j] * float64(max(0, room[d])) / total[d]
-			}
-			c := cost(s.market.offers[o], policy)
-			if g := worth/c - 1; g > gain {
-				enter, gain = o, g
+		p.row = append(p.row, rows)
+		union.or(g.offers.set)
+	}
+	p.pruned(union)
+	k := len(p.scale)
+	p.binv, p.x, p.price = make([][]float64, k), make([]float64, k), make([]float64, k)
+	p.y, p.column = make([]float64, k), make([]float64, k)
+	for i := range p.binv {
+		// Rows are scaled to a demand of 1; artificial columns come first.
+		p.binv[i] = make([]float64, k)
+		p.binv[i][i], p.x[i], p.price[i] = 1, 1, 1e18
+	}
+	return p
+}
+
+// pruned lists the offers that no cheaper one with the same users beats.
+func (p *dual) pruned(union set) {
+	kept := map[string][]int{}
+	var key []byte
+	for o := union.next(0); o >= 0; o = union.next(o + 1) {
+		var users []int
+		key = key[:0]
+		for i, g := range p.groups {
+			if g.offers.has(o) {
+				users = append(users, i)
+				key = append(key, byte(i), byte(i>>8))
 			}
 		}
-		s.stats.Evaluations++
+		beaten := false
+		for _, k := range kept[string(key)] {
+			if beaten = roomier(p.s.roomOf(k), p.s.roomOf(o)); beaten {
+				break
+			}
+		}
+		if !beaten {
+			kept[string(key)] = append(kept[string(key)], o)
+			p.offers = append(p.offers, o)
+			p.users = append(p.users, users)
+		}
+	}
+}
+
+func roomier(a, b []int64) bool {
+	for d := range a {
+		if a[d] < b[d] {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *dual) solve() {
+	for range 20 * len(p.scale) {
+		p.shadow()
+		enter, gain := -1, 1e-6
+		for i := range p.offers {
+			if g := p.worth(i, nil)/cost(p.s.market.offers[p.offers[i]], p.policy) - 1; g > gain {
+				enter, gain = i, g
+			}
+		}
+		surplus := -1
 		if enter < 0 {
-			for j := range y {
-				if y[j] < -1e-9 && (surplus < 0 || y[j] < y[surplus]) {
+			for j, y := range p.y {
+				if y < -1e-9 && (surplus < 0 || y < p.y[surplus]) {
 					surplus = j
 				}
 			}
@@ -100,52 +168,102 @@ func (s *shop) unitPrices(offers *offerSet, total []float64, policy world.Policy
 				break
 			}
 		}
-		entering := 0.0
-		if enter >= 0 {
-			entering = cost(s.market.offers[enter], policy)
-		}
-		for i := range column {
-			column[i] = 0
-			if surplus >= 0 {
-				column[i] = -binv[i][surplus]
-				continue
-			}
-			room := s.roomOf(enter)
-			for j, d := range rows {
-				column[i] += binv[i][j] * float64(max(0, room[d])) / total[d]
-			}
-		}
-		leave, least := -1, math.Inf(1)
-		for i := range x {
-			if column[i] > 1e-12 && x[i]/column[i] < least {
-				leave, least = i, x[i]/column[i]
-			}
-		}
-		if leave < 0 {
+		if !p.step(enter, surplus) {
 			break
 		}
-		pivot(binv, x, column, leave)
-		price[leave] = entering
 	}
-	for j, d := range rows {
-		unit[d] = max(0, y[j]) / total[d]
+	p.shadow()
+	for i, g := range p.groups {
+		g.unit = make([]float64, len(g.total))
+		for d, r := range p.row[i] {
+			if r >= 0 {
+				g.unit[d] = max(0, p.y[r]) / g.total[d]
+			}
+		}
 	}
-	return unit
 }
 
-// pivot brings the entering column into the basis at row r.
-func pivot(binv [][]float64, x, column []float64, r int) {
-	p := column[r]
-	for j := range binv[r] {
-		binv[r][j] /= p
-	}
-	x[r] /= p
-	for i := range binv {
-		if f := column[i]; i != r && f != 0 {
-			for j := range binv[i] {
-				binv[i][j] -= f * binv[r][j]
+func (p *dual) shadow() {
+	clear(p.y)
+	for i, price := range p.price {
+		if price != 0 {
+			for j, b := range p.binv[i] {
+				p.y[j] += price * b
 			}
-			x[i] -= f * x[r]
+		}
+	}
+}
+
+// worth is what the users of an offer would pay for it: every resource goes to
+// the one that pays most. If rows is not nil, what each row gets is written to it.
+func (p *dual) worth(i int, rows []float64) float64 {
+	p.s.stats.Evaluations++
+	sum := 0.0
+	for d, room := range p.s.roomOf(p.offers[i]) {
+		if room <= 0 {
+			continue
+		}
+		best, at := 0.0, -1
+		for _, g := range p.users[i] {
+			if r := p.row[g][d]; r >= 0 && p.y[r]/p.scale[r] > best {
+				best, at = p.y[r]/p.scale[r], r
+			}
+		}
+		sum += best * float64(room)
+		if rows != nil && at >= 0 {
+			rows[at] += float64(room) / p.scale[at]
+		}
+	}
+	return sum
+}
+
+// step brings an offer, or the surplus of a row, into the basis.
+func (p *dual) step(enter, surplus int) bool {
+	entering := 0.0
+	rows := make([]float64, len(p.scale))
+	if enter >= 0 {
+		entering = cost(p.s.market.offers[p.offers[enter]], p.policy)
+		p.worth(enter, rows)
+	} else {
+		rows[surplus] = -1
+	}
+	for i := range p.column {
+		p.column[i] = 0
+		for j, v := range rows {
+			if v != 0 {
+				p.column[i] += p.binv[i][j] * v
+			}
+		}
+	}
+	leave, least := -1, math.Inf(1)
+	for i, c := range p.column {
+		if c > 1e-10 && p.x[i]/c < least {
+			leave, least = i, p.x[i]/c
+		}
+	}
+	if leave < 0 {
+		return false
+	}
+	p.pivot(leave)
+	p.price[leave] = entering
+	return true
+}
+
+// pivot puts the entering column into the basis at row r.
+func (p *dual) pivot(r int) {
+	at := p.column[r]
+	for j := range p.binv[r] {
+		p.binv[r][j] /= at
+	}
+	p.x[r] /= at
+	for i := range p.binv {
+		if f := p.column[i]; i != r && f != 0 {
+			for j, b := range p.binv[r] {
+				if b != 0 {
+					p.binv[i][j] -= f * b
+				}
+			}
+			p.x[i] -= f * p.x[r]
 		}
 	}
 }

@@ -3,6 +3,7 @@ package schedule
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"karpenter/internal/core/label"
 	"karpenter/internal/core/quantity"
@@ -10,15 +11,17 @@ import (
 	"karpenter/internal/core/world"
 )
 
-// How close a pool came to taking a pod.
+// How close a pool came to taking a pod: what stopped it, from the first thing
+// looked at to the last.
 const (
-	farTaint = iota
-	farLabel
-	farTypes
-	farSize
-	farCapacity
-	farLimit
-	farReady
+	byTaint = iota
+	byLabel
+	byTypes
+	byUnknown // nobody knows what the pool could buy
+	bySize
+	byCapacity
+	byLimit
+	byPool // all would suit, but the pool cannot buy now
 )
 
 // explain says for every pool why it does not take the class, the closest
@@ -48,7 +51,7 @@ func (p *problem) explain(c *class) []reason.Reason {
 func (s *shop) refuse(c *class) (why reason.Reason, close int) {
 	pool := reason.Pool{Kind: s.pool.Kind, Name: s.pool.Name}
 	if t, bad := world.FirstUntolerated(s.pool.Taints, c.profile.tolerations); bad {
-		return reason.TaintNotTolerated{Pool: pool, Taint: t.String()}, farTaint
+		return reason.TaintNotTolerated{Pool: pool, Taint: t.String()}, byTaint
 	}
 	why, close = reason.NoTypeSuits{Pool: pool}, -1
 	for _, reqs := range c.profile.ways {
@@ -62,10 +65,10 @@ func (s *shop) refuse(c *class) (why reason.Reason, close int) {
 func (s *shop) refuseWay(c *class, reqs []label.Requirement) (reason.Reason, int) {
 	pool := reason.Pool{Kind: s.pool.Kind, Name: s.pool.Name}
 	if why := s.refuseLabel(reqs); why != nil {
-		return why, farLabel
+		return why, byLabel
 	}
-	if s.broken != "" {
-		return reason.PoolNotReady{Pool: pool, Why: s.broken}, farReady
+	if s.broken != "" && s.listed.empty() {
+		return reason.PoolNotReady{Pool: pool, Why: s.broken}, byUnknown
 	}
 	suit := slices.Clone(s.listed)
 	var asked []string
@@ -76,12 +79,12 @@ func (s *shop) refuseWay(c *class, reqs []label.Requirement) (reason.Reason, int
 		asked = append(asked, r.String())
 		has := s.market.table.matching(r)
 		if !meets(s.listed, has) {
-			return reason.LabelMismatch{Pool: pool, Label: r.Key, Wants: r.String(), Has: s.market.table.distinct(r.Key, s.listed)}, farTypes
+			return reason.LabelMismatch{Pool: pool, Label: r.Key, Wants: r.String(), Has: s.market.table.distinct(r.Key, s.listed)}, byTypes
 		}
 		suit.and(has)
 	}
 	if suit.empty() {
-		return reason.NoTypeSuits{Pool: pool, Requirements: asked}, farTypes
+		return reason.NoTypeSuits{Pool: pool, Requirements: asked}, byTypes
 	}
 	return s.refuseSize(c, suit)
 }
@@ -111,7 +114,7 @@ func (s *shop) refuseLabel(reqs []label.Requirement) reason.Reason {
 				var has []string
 				for _, own := range s.pool.Requirements {
 					if label.Normalize(own.Key) == r.Key {
-						has = append(has, own.String())
+						has = append(has, strings.TrimPrefix(own.String(), own.Key+" "))
 					}
 				}
 				return reason.LabelMismatch{Pool: pool, Label: r.Key, Wants: r.String(), Has: has}
@@ -159,12 +162,15 @@ func (s *shop) refuseSize(c *class, suit set) (reason.Reason, int) {
 		}
 	}
 	if large.empty() {
-		return s.tooSmall(c, suit), farSize
+		return s.tooSmall(c, suit), bySize
+	}
+	if s.broken != "" {
+		return reason.PoolNotReady{Pool: pool, Why: s.broken}, byPool
 	}
 	had := slices.Clone(large)
 	had.and(s.offers)
 	if had.empty() {
-		return reason.NoCapacity{Pool: pool, Types: s.market.table.distinct(label.InstanceType, large)}, farCapacity
+		return reason.NoCapacity{Pool: pool, Types: s.market.table.distinct(label.InstanceType, large)}, byCapacity
 	}
 	for i := range s.limits {
 		l := &s.limits[i]
@@ -179,10 +185,10 @@ func (s *shop) refuseSize(c *class, suit set) (reason.Reason, int) {
 			return reason.LimitReached{
 				Pool: pool, Resource: l.name, Limit: word(s.limitOf(l.name)),
 				Used: word(s.limitOf(l.name) - l.left), Smallest: word(least),
-			}, farLimit
+			}, byLimit
 		}
 	}
-	return reason.NoTypeSuits{Pool: pool, Requirements: []string{"its limits on different resources"}}, farLimit
+	return reason.NoTypeSuits{Pool: pool, Requirements: []string{"its limits on different resources"}}, byLimit
 }
 
 func (s *shop) limitOf(name string) int64 {

@@ -45,10 +45,12 @@ func (pk *packer) refill(g *candidates, c *candidate) {
 				}
 			}
 			keep = append(keep, i)
-			score := 0.0
+			score, share := 0.0, 0.0
 			for _, d := range [...]int{dimCPU, dimMemory} {
 				score += weight[d] * float64(m.class.request[d])
+				share += float64(m.class.request[d]) / float64(total[d])
 			}
+			score *= m.class.value / share
 			if score > best {
 				best, at = score, i
 			}

@@ -187,23 +187,35 @@ func (pk *packer) beats(a, b int) bool {
 	return true
 }
 
-// run buys until nothing is left that fits.
+// run buys until nothing is left that fits. When the best machine has become
+// dearer for what it holds than at the last appraisal, worths are out of date:
+// what is left asks for other shapes.
 func (pk *packer) run() []machine {
 	var out []machine
 	pk.appraise()
-	next := pk.remaining() / 2
+	start, bought := 0.0, false
 	for {
 		g, c := pk.cheapest()
 		if c == nil {
 			return out
 		}
-		out = pk.take(g, c, out)
-		if left := pk.remaining(); left < next {
-			next = left / 2
+		rate := c.cost / c.worth
+		switch {
+		case start == 0:
+			start = rate
+		case rate > start*staleRate && bought:
 			pk.appraise()
+			start, bought = 0, false
+			continue
 		}
+		bought = true
+		out = pk.take(g, c, out)
 	}
 }
+
+// staleRate is how much dearer a machine may be than the first after an
+// appraisal before worths are computed again.
+const staleRate = 1.02
 
 // remaining is what the pods that are left are worth.
 func (pk *packer) remaining() float64 {

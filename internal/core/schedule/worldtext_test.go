@@ -1,0 +1,299 @@
+package schedule
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"karpenter/internal/core/label"
+	"karpenter/internal/core/quantity"
+	"karpenter/internal/core/world"
+)
+
+// A world is written one thing a line, the name first, then words:
+//
+//	zones a b                     all types are offered there, unless off:
+//	type m5.large cpu=2 memory=8Gi od=0.096 spot=0.04 alloc:cpu=1900m label:k=v off:a/spot
+//	pool main weight=1 label:k=v require:KEY,Op,v1|v2 taint:k=v:Effect startup:… limit:cpu=4 used:cpu=2 notready=why catalog=KEY
+//	catalog KEY trouble=why       later types belong to it
+//	daemon agent cpu=100m …       the words of a pod
+//	node n1 cpu=4 label:k=v taint:… pool=main booting|deleting|cordoned|foreign
+//	pod web x3 cpu=1 on=n1 owner=Kind/name select:k=v term:KEY,Op,v;KEY,Op,v prefer:9:KEY,Op,v tolerate:k=v:Effect refused=why priority=5
+//
+// In "why" an underscore stands for a space. A name with a slash is a resource.
+func parseWorld(text string) (*world.Snapshot, error) {
+	p := &worldParser{s: &world.Snapshot{Catalogs: map[world.CatalogKey]world.Catalog{}, Policy: world.DefaultPolicy()}}
+	for n, line := range strings.Split(text, "\n") {
+		line, _, _ = strings.Cut(line, "#")
+		if f := strings.Fields(line); len(f) > 0 {
+			if err := p.line(f); err != nil {
+				return nil, fmt.Errorf("line %d: %w", n+1, err)
+			}
+		}
+	}
+	return p.s, nil
+}
+
+type worldParser struct {
+	s       *world.Snapshot
+	zones   []string
+	catalog world.CatalogKey
+}
+
+func (p *worldParser) line(f []string) error {
+	switch f[0] {
+	case "zones":
+		p.zones = f[1:]
+		return nil
+	case "catalog":
+		p.catalog = world.CatalogKey(f[1])
+		c := p.s.Catalogs[p.catalog]
+		for _, w := range f[2:] {
+			c.Trouble = words(w, "trouble=")
+		}
+		p.s.Catalogs[p.catalog] = c
+		return nil
+	case "type":
+		return p.kind(f[1], f[2:])
+	case "pool":
+		return p.pool(f[1], f[2:])
+	case "node":
+		return p.node(f[1], f[2:])
+	case "daemon":
+		pods, err := parsePods(f[1], f[2:])
+		if err == nil {
+			p.s.Daemons = append(p.s.Daemons, world.Daemon{ObjectName: pods[0].ObjectName, Template: pods[0]})
+		}
+		return err
+	case "pod":
+		pods, err := parsePods(f[1], f[2:])
+		if err != nil {
+			return err
+		}
+		for _, pod := range pods {
+			if pod.Node == "" {
+				p.s.Pending = append(p.s.Pending, pod)
+				continue
+			}
+			for i := range p.s.Nodes {
+				if n := &p.s.Nodes[i]; n.Name == pod.Node {
+					n.Pods = append(n.Pods, pod)
+				}
+			}
+		}
+		return nil
+	}
+	return fmt.Errorf("unknown word %q", f[0])
+}
+
+func words(w, prefix string) string {
+	return strings.ReplaceAll(strings.TrimPrefix(w, prefix), "_", " ")
+}
+
+// amount reads cpu=1500m, memory=2Gi, pods=3 or name/x=1.
+func amount(w string) (quantity.Amount, bool) {
+	name, text, ok := strings.Cut(w, "=")
+	if !ok || name != "cpu" && name != "memory" && name != "pods" && name != "ephemeral-storage" && !strings.Contains(name, "/") {
+		return quantity.Amount{}, false
+	}
+	unit := int64(1)
+	if name == "cpu" {
+		unit = 1000
+	}
+	for suffix, u := range map[string]int64{"m": unit / 1000, "Mi": 1 << 20, "Gi": 1 << 30} {
+		if rest, found := strings.CutSuffix(text, suffix); found {
+			text, unit = rest, u
+			break
+		}
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	return quantity.Amount{Name: name, Value: int64(n * float64(unit))}, err == nil
+}
+
+func requirement(text string) label.Requirement {
+	f := strings.Split(text, ",")
+	r := label.Requirement{Key: f[0], Op: label.Op(f[1])}
+	if len(f) > 2 {
+		r.Values = strings.Split(f[2], "|")
+	}
+	return r
+}
+
+func requirementList(text string) (out []label.Requirement) {
+	for part := range strings.SplitSeq(text, ";") {
+		out = append(out, requirement(part))
+	}
+	return out
+}
+
+func taint(text string) world.Taint {
+	kv, effect, _ := strings.Cut(text, ":")
+	k, v, _ := strings.Cut(kv, "=")
+	return world.Taint{Key: k, Value: v, Effect: world.Effect(effect)}
+}
+
+func (p *worldParser) kind(name string, f []string) error {
+	t := world.InstanceType{Name: name, Labels: map[string]string{label.Arch: "amd64", label.OS: "linux"}}
+	t.Capacity.Pods = 100
+	alloc := map[string]int64{}
+	prices, off := map[string]float64{}, map[string]bool{}
+	for _, w := range f {
+		key, value, _ := strings.Cut(w, "=")
+		if a, ok := amount(w); ok {
+			t.Capacity = t.Capacity.With(a.Name, a.Value)
+		} else if a, ok := amount(strings.TrimPrefix(w, "alloc:")); ok {
+			alloc[a.Name] = a.Value
+		} else if rest, ok := strings.CutPrefix(w, "label:"); ok {
+			k, v, _ := strings.Cut(rest, "=")
+			t.Labels[k] = v
+		} else if rest, ok := strings.CutPrefix(w, "off:"); ok {
+			off[rest] = true
+		} else if key == "arch" {
+			t.Labels[label.Arch] = value
+		} else if usd, err := strconv.ParseFloat(value, 64); err == nil && (key == "od" || key == "spot") {
+			prices[map[string]string{"od": label.OnDemand, "spot": label.Spot}[key]] = usd
+		} else {
+			return fmt.Errorf("type %s: unknown word %q", name, w)
+		}
+	}
+	t.Allocatable = t.Capacity
+	for name, v := range alloc {
+		t.Allocatable = t.Allocatable.With(name, v)
+	}
+	for _, zone := range p.zones {
+		for _, market := range []string{label.OnDemand, label.Spot} {
+			if usd, ok := prices[market]; ok {
+				t.Offerings = append(t.Offerings, world.Offering{Zone: zone, CapacityType: market, Price: quantity.USDPerHour(usd), Available: !off[zone+"/"+market] && !off[market]})
+			}
+		}
+	}
+	c := p.s.Catalogs[p.catalog]
+	c.Types = append(c.Types, t)
+	p.s.Catalogs[p.catalog] = c
+	return nil
+}
+
+func (p *worldParser) pool(name string, f []string) error {
+	pool := world.Pool{Name: name, Kind: "Provisioner", Catalog: p.catalog, Labels: map[string]string{label.Provisioner: name}}
+	for _, w := range f {
+		kind, rest, _ := strings.Cut(w, ":")
+		switch {
+		case strings.HasPrefix(w, "weight="):
+			n, _ := strconv.Atoi(w[7:])
+			pool.Weight = int32(n)
+		case strings.HasPrefix(w, "notready="):
+			pool.NotReady = words(w, "notready=")
+		case strings.HasPrefix(w, "catalog="):
+			pool.Catalog = world.CatalogKey(w[8:])
+		case kind == "label":
+			k, v, _ := strings.Cut(rest, "=")
+			pool.Labels[k] = v
+		case kind == "require":
+			pool.Requirements = append(pool.Requirements, requirement(rest))
+		case kind == "taint":
+			pool.Taints = append(pool.Taints, taint(rest))
+		case kind == "startup":
+			pool.StartupTaints = append(pool.StartupTaints, taint(rest))
+		case kind == "limit":
+			a, _ := amount(rest)
+			pool.Limits = append(pool.Limits, a)
+		case kind == "used":
+			a, _ := amount(rest)
+			pool.Used = pool.Used.With(a.Name, a.Value)
+		default:
+			return fmt.Errorf("pool %s: unknown word %q", name, w)
+		}
+	}
+	p.s.Pools = append(p.s.Pools, pool)
+	return nil
+}
+
+func (p *worldParser) node(name string, f []string) error {
+	n := world.Node{Name: name, Claim: name, Joined: true, Ready: true, Registered: true, Initialized: true, Labels: map[string]string{label.Hostname: name}}
+	n.Allocatable.Pods = 100
+	for _, w := range f {
+		kind, rest, _ := strings.Cut(w, ":")
+		if a, ok := amount(w); ok {
+			n.Allocatable = n.Allocatable.With(a.Name, a.Value)
+			continue
+		}
+		switch {
+		case w == "foreign":
+			n.Claim = ""
+		case w == "booting":
+			n.Joined, n.Ready, n.Registered, n.Initialized = false, false, false, false
+			delete(n.Labels, label.Hostname)
+		case w == "deleting":
+			n.Deleting = true
+		case w == "cordoned":
+			n.Unschedulable = true
+		case strings.HasPrefix(w, "pool="):
+			n.Pool = w[5:]
+			n.Labels[label.Provisioner] = n.Pool
+		case kind == "label":
+			k, v, _ := strings.Cut(rest, "=")
+			n.Labels[k] = v
+		case kind == "taint":
+			n.Taints = append(n.Taints, taint(rest))
+		default:
+			return fmt.Errorf("node %s: unknown word %q", name, w)
+		}
+	}
+	n.Capacity = n.Allocatable
+	p.s.Nodes = append(p.s.Nodes, n)
+	return nil
+}
+
+func parsePods(name string, f []string) ([]world.Pod, error) {
+	pod := world.Pod{ObjectName: world.ObjectName{Namespace: "default", Name: name}, Requests: quantity.Resources{Pods: 1}}
+	times := 0
+	for _, w := range f {
+		kind, rest, _ := strings.Cut(w, ":")
+		if a, ok := amount(w); ok {
+			pod.Requests = pod.Requests.With(a.Name, a.Value)
+			continue
+		}
+		switch {
+		case strings.HasPrefix(w, "on="):
+			pod.Node = w[3:]
+		case strings.HasPrefix(w, "refused="):
+			pod.Refused = words(w, "refused=")
+		case strings.HasPrefix(w, "priority="):
+			n, _ := strconv.Atoi(w[9:])
+			pod.Priority = int32(n)
+		case strings.HasPrefix(w, "owner="):
+			pod.Owner.Kind, pod.Owner.Name, _ = strings.Cut(w[6:], "/")
+		case kind == "select":
+			k, v, _ := strings.Cut(rest, "=")
+			pod.Selector = append(pod.Selector, label.Requirement{Key: k, Op: label.In, Values: []string{v}})
+		case kind == "term":
+			pod.Terms = append(pod.Terms, requirementList(rest))
+		case kind == "prefer":
+			weight, term, _ := strings.Cut(rest, ":")
+			n, _ := strconv.Atoi(weight)
+			pod.Preferred = append(pod.Preferred, world.Preference{Weight: int32(n), Term: requirementList(term)})
+		case kind == "tolerate":
+			t := taint(rest)
+			tol := world.Toleration{Key: t.Key, Value: t.Value, Effect: t.Effect}
+			if t.Value == "" {
+				tol.Op = "Exists"
+			}
+			pod.Tolerations = append(pod.Tolerations, tol)
+		default:
+			n, err := strconv.Atoi(strings.TrimPrefix(w, "x"))
+			if err != nil || w[0] != 'x' {
+				return nil, fmt.Errorf("pod %s: unknown word %q", name, w)
+			}
+			times = n
+		}
+	}
+	if times == 0 {
+		return []world.Pod{pod}, nil
+	}
+	out := make([]world.Pod, times)
+	for i := range out {
+		out[i] = pod
+		out[i].Name = fmt.Sprintf("%s-%d", name, i)
+	}
+	return out, nil
+}
