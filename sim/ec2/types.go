@@ -195,15 +195,12 @@ func typeInfo(r *catalog.Row) TypeInfo {
 		list, total := accelerators(r.GPUs)
 		t.GPUs = &GPUInfo{GPUs: list, Total: total}
 	}
-	if len(r.Neuron) > 0 {
-		list, total := accelerators(r.Neuron)
-		t.Neuron = &NeuronInfo{Devices: slices.Clone(list), Total: total}
-		for i := range t.Neuron.Devices {
-			t.Neuron.Devices[i].Manufacturer = "" // EC2 does not say
-		}
-		if strings.HasPrefix(family, "inf") {
-			t.Inference = &Inference{Accelerators: list}
-		}
+	// Chips of AWS are Neuron devices, whose maker EC2 does not name; those of
+	// others are inference accelerators.
+	if list, total := accelerators(r.Neuron); len(list) > 0 && list[0].Manufacturer == "" {
+		t.Neuron = &NeuronInfo{Devices: list, Total: total}
+	} else if len(list) > 0 {
+		t.Inference = &Inference{Accelerators: list}
 	}
 	return t
 }
