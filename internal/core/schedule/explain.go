@@ -53,7 +53,7 @@ func (s *shop) refuse(c *class) (why reason.Reason, close int) {
 	if t, bad := world.FirstUntolerated(s.pool.Taints, c.profile.tolerations); bad {
 		return reason.TaintNotTolerated{Pool: pool, Taint: t.String()}, byTaint
 	}
-	why, close = reason.NoTypeSuits{Pool: pool}, -1
+	why, close = reason.NoTypeSuits{Pool: pool, Requirements: []string{"a node affinity of empty terms, which match nothing"}}, -1
 	for _, reqs := range c.profile.ways {
 		if w, k := s.refuseWay(c, reqs); k > close {
 			why, close = w, k

@@ -46,11 +46,15 @@ func (pk *packer) refill(g *candidates, c *candidate) {
 			}
 			keep = append(keep, i)
 			score, share := 0.0, 0.0
-			for _, d := range [...]int{dimCPU, dimMemory} {
-				score += weight[d] * float64(m.class.request[d])
-				share += float64(m.class.request[d]) / float64(total[d])
+			for d, r := range m.class.request {
+				if r > 0 {
+					score += weight[d] * float64(r)
+					share += float64(r) / float64(total[d])
+				}
 			}
-			score *= m.class.value / share
+			if share > 0 {
+				score *= m.class.value / share
+			}
 			if score > best {
 				best, at = score, i
 			}
