@@ -1,0 +1,147 @@
+package convert
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	karpv1 "karpenter/api/v1"
+	"karpenter/internal/core/label"
+	"karpenter/internal/core/quantity"
+	"karpenter/internal/core/world"
+	"karpenter/internal/kube/dialect"
+)
+
+// Machine is what a plan wants of one machine.
+type Machine struct {
+	Requirements []label.Requirement
+	// Requests of pods and daemons together.
+	Requests quantity.Resources
+	// Labels that the plan decided on, those of the pool among them.
+	Labels map[string]string
+	Pods   []world.ObjectName
+	// Annotations on the NodeClaim beside those of the pool.
+	Annotations map[string]string
+}
+
+// Claim writes the NodeClaim of a machine of the pool: owned by it, held by
+// our finalizer, with a name that the API server completes.
+func Claim(pool world.Pool, m Machine) *karpv1.NodeClaim {
+	d := dialect.Of(pool.Kind)
+	yes := true
+	c := &karpv1.NodeClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			GenerateName: pool.Name + "-",
+			Labels:       map[string]string{},
+			Annotations:  map[string]string{},
+			Finalizers:   []string{dialect.FinalizerTermination},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: d.APIVersion, Kind: d.Kind, Name: pool.Name, UID: types.UID(pool.UID), Controller: &yes, BlockOwnerDeletion: &yes,
+			}},
+		},
+		Spec: karpv1.NodeClaimSpec{
+			Requirements:  []karpv1.Requirement{},
+			Resources:     karpv1.Resources{Requests: ResourceList(m.Requests)},
+			Taints:        apiTaints(pool.Taints),
+			StartupTaints: apiTaints(pool.StartupTaints),
+			NodeClassRef:  karpv1.NodeClassRef{Group: pool.Class.Group, Kind: pool.Class.Kind, Name: pool.Class.Name},
+			ExpireAfter:   d.ExpireAfter,
+		},
+	}
+	maps.Copy(c.Labels, pool.Labels)
+	maps.Copy(c.Labels, m.Labels)
+	c.Labels[d.PoolLabel] = pool.Name
+	maps.Copy(c.Annotations, pool.Annotations)
+	maps.Copy(c.Annotations, m.Annotations)
+	if len(m.Pods) > 0 {
+		c.Annotations[dialect.AnnotationPlannedPods] = plannedPods(m.Pods)
+	}
+	if pool.Class.Inline != "" {
+		c.Annotations[dialect.AnnotationInlineProvider] = pool.Class.Inline
+	}
+	for _, r := range m.Requirements {
+		out := karpv1.Requirement{Key: r.Key, Operator: corev1.NodeSelectorOperator(r.Op), Values: slices.Clone(r.Values)}
+		if r.MinValues > 0 {
+			out.MinValues = &r.MinValues
+		}
+		c.Spec.Requirements = append(c.Spec.Requirements, out)
+	}
+	return c
+}
+
+// plannedPods and parsePods are the two directions of one annotation. Neither
+// a namespace nor a name can hold a comma or a slash.
+func plannedPods(pods []world.ObjectName) string {
+	names := make([]string, 0, len(pods))
+	for _, p := range pods {
+		names = append(names, p.String())
+	}
+	return strings.Join(names, ",")
+}
+
+func parsePods(text string) []world.ObjectName {
+	var out []world.ObjectName
+	for _, s := range strings.Split(text, ",") {
+		namespace, name, found := strings.Cut(strings.TrimSpace(s), "/")
+		if !found {
+			namespace, name = "", namespace
+		}
+		if name != "" {
+			out = append(out, world.ObjectName{Namespace: namespace, Name: name})
+		}
+	}
+	return out
+}
+
+// Record translates a NodeClaim. Its UID is the token of the launch.
+func Record(c *karpv1.NodeClaim) world.Record {
+	out := world.Record{
+		Name:          c.Name,
+		Token:         string(c.UID),
+		Class:         world.ClassRef{Group: c.Spec.NodeClassRef.Group, Kind: c.Spec.NodeClassRef.Kind, Name: c.Spec.NodeClassRef.Name, Inline: c.Annotations[dialect.AnnotationInlineProvider]},
+		Created:       c.CreationTimestamp.Time,
+		DeletedAt:     timePointer(c.DeletionTimestamp),
+		Requests:      Resources(c.Spec.Resources.Requests, true),
+		Labels:        c.Labels,
+		Annotations:   c.Annotations,
+		Taints:        taints(c.Spec.Taints),
+		StartupTaints: taints(c.Spec.StartupTaints),
+		Pods:          parsePods(c.Annotations[dialect.AnnotationPlannedPods]),
+		LaunchRequest: c.Annotations[dialect.AnnotationLaunchRequest],
+		ProviderID:    c.Status.ProviderID,
+		ImageID:       c.Status.ImageID,
+		NodeName:      c.Status.NodeName,
+		Capacity:      Resources(c.Status.Capacity, false),
+		Allocatable:   Resources(c.Status.Allocatable, false),
+		Launched:      condition(c, karpv1.ConditionLaunched),
+		Registered:    condition(c, karpv1.ConditionRegistered),
+		Initialized:   condition(c, karpv1.ConditionInitialized),
+	}
+	out.PoolKind, out.Pool = dialect.Owner(c.Labels)
+	out.InstanceTerminating = condition(c, karpv1.ConditionInstanceTerminating).True()
+	for _, r := range c.Spec.Requirements {
+		req := requirement(r.Key, r.Operator, r.Values)
+		if r.MinValues != nil {
+			req.MinValues = *r.MinValues
+		}
+		out.Requirements = append(out.Requirements, req)
+	}
+	if t, err := time.Parse(time.RFC3339, c.Annotations[dialect.AnnotationTerminationTimestamp]); err == nil {
+		out.Deadline = &t
+	}
+	return out
+}
+
+func condition(c *karpv1.NodeClaim, kind string) world.Condition {
+	for _, x := range c.Status.Conditions {
+		if x.Type == kind {
+			return world.Condition{Status: string(x.Status), Since: x.LastTransitionTime.Time, Reason: x.Reason, Message: x.Message}
+		}
+	}
+	return world.Condition{}
+}

@@ -1,0 +1,66 @@
+package convert
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"slices"
+	"strings"
+
+	"karpenter/internal/core/label"
+	"karpenter/internal/core/world"
+)
+
+// Daemon translates a DaemonSet: its template as a pod, with the tolerations
+// that the DaemonSet controller adds. The template is never refused: whatever
+// else its pods ask for, they take room.
+func Daemon(d *appsv1.DaemonSet) world.Daemon {
+	p := &corev1.Pod{ObjectMeta: *d.Spec.Template.ObjectMeta.DeepCopy(), Spec: *d.Spec.Template.Spec.DeepCopy()}
+	p.Namespace, p.Name = d.Namespace, d.Name
+	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "DaemonSet", Name: d.Name}}
+	out := Pod(p)
+	out.Refused = ""
+	for _, t := range daemonTolerations {
+		out.Tolerations = append(out.Tolerations, t)
+	}
+	if p.Spec.HostNetwork {
+		out.Tolerations = append(out.Tolerations, world.Toleration{Key: corev1.TaintNodeNetworkUnavailable, Op: "Exists", Effect: world.NoSchedule})
+	}
+	return world.Daemon{ObjectName: out.ObjectName, Template: out}
+}
+
+var daemonTolerations = []world.Toleration{
+	{Key: corev1.TaintNodeNotReady, Op: "Exists", Effect: world.NoExecute},
+	{Key: corev1.TaintNodeUnreachable, Op: "Exists", Effect: world.NoExecute},
+	{Key: corev1.TaintNodeDiskPressure, Op: "Exists", Effect: world.NoSchedule},
+	{Key: corev1.TaintNodeMemoryPressure, Op: "Exists", Effect: world.NoSchedule},
+	{Key: corev1.TaintNodePIDPressure, Op: "Exists", Effect: world.NoSchedule},
+	{Key: corev1.TaintNodeUnschedulable, Op: "Exists", Effect: world.NoSchedule},
+}
+
+// Budget translates a PodDisruptionBudget.
+func Budget(b *policyv1.PodDisruptionBudget) world.PodBudget {
+	return world.PodBudget{ObjectName: objectName(b.ObjectMeta), Selector: Selector(b.Spec.Selector), Allowed: b.Status.DisruptionsAllowed}
+}
+
+// Selector translates a selector of pods. None selects nothing, an empty one
+// everything; one that cannot be read selects nothing, as in Kubernetes.
+func Selector(s *metav1.LabelSelector) world.LabelSelector {
+	if s == nil {
+		return world.LabelSelector{Nothing: true}
+	}
+	if _, err := metav1.LabelSelectorAsSelector(s); err != nil {
+		return world.LabelSelector{Nothing: true}
+	}
+	var out world.LabelSelector
+	for k, v := range s.MatchLabels {
+		out.Requirements = append(out.Requirements, label.Requirement{Key: k, Op: label.In, Values: []string{v}})
+	}
+	slices.SortFunc(out.Requirements, func(a, b label.Requirement) int { return strings.Compare(a.Key, b.Key) })
+	for _, e := range s.MatchExpressions {
+		out.Requirements = append(out.Requirements, label.Requirement{Key: e.Key, Op: label.Op(e.Operator), Values: slices.Clone(e.Values)})
+	}
+	return out
+}
