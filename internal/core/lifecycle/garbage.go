@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"karpenter/internal/core/label"
 	"karpenter/internal/core/world"
 )
 
@@ -29,8 +30,8 @@ type Diff struct {
 	DeleteNodes []string
 }
 
-// Garbage compares what is ours in the cloud with the records and with the
-// Nodes of our pools. Instances have to be listed first, since each of them had
+// Garbage compares what is ours in the cloud with the records and with all
+// Nodes, of which only those of a pool are ever removed. Instances have to be listed first, since each of them had
 // its record before it was launched.
 func Garbage(instances []Instance, records []world.Record, nodes []Node, now time.Time) Diff {
 	var d Diff
@@ -50,7 +51,7 @@ func Garbage(instances []Instance, records []world.Record, nodes []Node, now tim
 		n := &nodes[i]
 		seen[n.ProviderID] = true
 		ready[n.ProviderID] = ready[n.ProviderID] || n.Ready
-		if n.DeletedAt == nil && !n.Ready && !alive[n.ProviderID] && !have.providerIDs[n.ProviderID] &&
+		if pooled(n) && n.DeletedAt == nil && !n.Ready && !alive[n.ProviderID] && !have.providerIDs[n.ProviderID] &&
 			!now.Before(n.Created.Add(NodeGrace)) {
 			d.DeleteNodes = append(d.DeleteNodes, n.Name)
 		}
@@ -91,3 +92,5 @@ func index(records []world.Record) holdings {
 func (h holdings) claimed(i Instance) bool {
 	return h.providerIDs[i.ProviderID] || h.tokens[i.Token] || i.Token == "" && h.names[i.Claim]
 }
+
+func pooled(n *Node) bool { return n.Labels[label.Provisioner] != "" || n.Labels[label.NodePool] != "" }

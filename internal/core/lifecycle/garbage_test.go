@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"karpenter/internal/core/label"
 	"karpenter/internal/core/world"
 )
 
@@ -23,8 +24,9 @@ func TestGarbage(t *testing.T) {
 		}
 		return r
 	}
-	ready := Node{Name: "n", ProviderID: "p/i-1", Ready: true, Created: hour}
-	dead := Node{Name: "n", ProviderID: "p/i-1", Created: hour}
+	ours := map[string]string{label.Provisioner: "test"}
+	ready := Node{Name: "n", ProviderID: "p/i-1", Labels: ours, Ready: true, Created: hour}
+	dead := Node{Name: "n", ProviderID: "p/i-1", Labels: ours, Created: hour}
 	unlaunched := func(r *world.Record) { r.ProviderID, r.Launched = "", world.Condition{} }
 	for name, c := range map[string]struct {
 		instances []Instance
@@ -53,6 +55,7 @@ func TestGarbage(t *testing.T) {
 		"node not joined yet":                  {[]Instance{inst("i-1")}, []world.Record{rec("a", "i-1")}, nil, Diff{}},
 
 		"node without record and instance":  {nil, nil, []Node{dead}, Diff{DeleteNodes: []string{"n"}}},
+		"foreign node":                      {nil, nil, []Node{{Name: "n", ProviderID: "p/i-1", Created: hour}}, Diff{}},
 		"node without record, ready":        {nil, nil, []Node{ready}, Diff{}},
 		"node without record, but instance": {[]Instance{inst("i-1", func(i *Instance) { i.Launched = noon })}, nil, []Node{dead}, Diff{}},
 	} {

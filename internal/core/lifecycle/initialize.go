@@ -69,8 +69,8 @@ func containsTaint(list []world.Taint, t world.Taint) bool {
 // stamp notes on an initialised node since when it has been empty.
 func stamp(in *Input, n *Node, s *Step) {
 	_, stamped := n.Annotations[EmptySince]
-	if !in.StampEmpty {
-		if stamped {
+	if in.Empty != Stamp {
+		if stamped && in.Empty == NoStamp {
 			s.Node.DropAnnotations = append(s.Node.DropAnnotations, EmptySince)
 		}
 		return

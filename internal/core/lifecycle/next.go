@@ -34,8 +34,8 @@ type Input struct {
 
 	// StartupTaints have to go before the node counts as initialised.
 	StartupTaints []world.Taint
-	// StampEmpty: the pool removes empty nodes after a time.
-	StampEmpty bool
+	// Empty says whether the pool removes empty nodes after a time.
+	Empty Emptiness
 
 	// RetryAt is when a failed launch may be tried again; zero: now.
 	RetryAt time.Time
@@ -45,6 +45,16 @@ type Input struct {
 	// node after it was bought; zero: none are.
 	NominatedUntil time.Time
 }
+
+// Emptiness says what becomes of the stamp on empty nodes.
+type Emptiness string
+
+// What becomes of the stamp.
+const (
+	LeaveStamp Emptiness = ""      // the pool is gone or not understood
+	Stamp      Emptiness = "stamp" // empty nodes are removed after a time
+	NoStamp    Emptiness = "none"  // they are not
+)
 
 // Nominations is what is known about the pods for which the machine was bought.
 type Nominations struct {

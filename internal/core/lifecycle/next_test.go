@@ -45,7 +45,7 @@ func booting(change ...func(*Input)) Input {
 			Allocatable: quantity.Resources{MilliCPU: 3900, Pods: 58, Extended: []quantity.Amount{{Name: "nvidia.com/gpu", Value: 1}}},
 		}},
 		StartupTaints: []world.Taint{startup},
-		StampEmpty:    true,
+		Empty:         Stamp,
 	}
 	for _, c := range change {
 		c(&in)
@@ -247,7 +247,7 @@ func TestInitialization(t *testing.T) {
 }
 
 func TestRepair(t *testing.T) {
-	s := Next(running(func(in *Input) { in.Nodes[0].Held, in.Nodes[0].Owned, in.StampEmpty = false, false, false }))
+	s := Next(running(func(in *Input) { in.Nodes[0].Held, in.Nodes[0].Owned, in.Empty = false, false, NoStamp }))
 	if !s.Node.Hold || !s.Node.Own {
 		t.Errorf("finalizer and owner are put back: %+v", s.Node)
 	}
@@ -276,7 +276,8 @@ func TestEmptiness(t *testing.T) {
 		"pod on a stamped node":        {running(stamped, with(world.Pod{})), cleared},
 		"terminating pod still counts": {running(stamped, with(world.Pod{DeletedAt: &noon})), cleared},
 		"not ready":                    {running(func(in *Input) { in.Nodes[0].Ready = false }), kept},
-		"pool keeps empty nodes":       {running(stamped, func(in *Input) { in.StampEmpty = false }), cleared},
+		"pool keeps empty nodes":       {running(stamped, func(in *Input) { in.Empty = NoStamp }), cleared},
+		"pool is gone":                 {running(stamped, func(in *Input) { in.Empty = LeaveStamp }), kept},
 		"nominated":                    {running(func(in *Input) { in.NominatedUntil = at(7) }), kept},
 		"nominated and stamped":        {running(stamped, func(in *Input) { in.NominatedUntil = at(7) }), kept},
 		"nomination over":              {running(func(in *Input) { in.NominatedUntil = noon }), set},

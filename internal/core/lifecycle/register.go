@@ -80,11 +80,11 @@ func hasExactly(taints []world.Taint, t world.Taint) bool {
 func ownAnnotation(key string) bool {
 	domain, name, _ := strings.Cut(key, "/")
 	switch domain {
-	case "kubectl.kubernetes.io":
+	case "kubectl.kubernetes.io", "compatibility.karpenter.sh":
 		return true
 	case "karpenter.sh":
 		return name == "launch-request" || name == "planned-pods" || name == "nodeclaim-termination-timestamp" ||
-			name == "nodeclaim-min-values-relaxed" || name == "adopted-from"
+			name == "nodeclaim-min-values-relaxed" || name == "adopted-from" || name == "disruption-intent" || name == "replaces"
 	}
 	return false
 }
