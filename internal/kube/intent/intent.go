@@ -1,7 +1,7 @@
 // Package intent is how a disruption is written down on the objects to go, so
 // that a restart goes on where it was.
 //
-// It imports the standard library only.
+// It may import dialect and controller-runtime's client.
 package intent
 
 import (
