@@ -99,8 +99,9 @@ type class struct {
 	pods     []int32 // into problem.pods, in the order in which they are tried
 	next     int     // pods before it are placed
 
-	buyable bool    // some pool could buy a machine for it
-	value   float64 // what a pod of it is worth, see pack
+	buyable bool      // some pool could buy a machine for it
+	value   float64   // what a pod of it is worth, see appraise
+	unit    []float64 // the same for one unit of each resource
 }
 
 func (c *class) left() int { return len(c.pods) - c.next }

@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"math"
+	"slices"
 
 	"karpenter/internal/core/quantity"
 	"karpenter/internal/core/world"
@@ -47,7 +48,7 @@ func appraise(s *shop, classes []*class, policy world.Policy) {
 	}
 	for _, g := range groups {
 		for _, c := range g.classes {
-			c.value = 1e-9
+			c.value, c.unit = 1e-9, g.unit
 			for d, r := range c.request {
 				c.value += g.unit[d] * float64(r)
 			}
@@ -75,8 +76,7 @@ type dual struct {
 	groups []*group
 	row    [][]int // per group and resource; -1 where nothing is asked for
 	scale  []float64
-	offers []int
-	users  [][]int // groups per offer
+	kinds  []*userKind
 
 	binv     [][]float64 // inverse of the basis
 	x, price []float64   // values and prices of the basic columns
@@ -112,29 +112,38 @@ func newDual(s *shop, groups []*group, policy world.Policy) *dual {
 	return p
 }
 
-// pruned lists the offers that no cheaper one with the same users beats.
+// userKind is the offers that the same groups may use.
+type userKind struct {
+	users  []int
+	offers []int     // those that no cheaper one beats
+	best   []float64 // per resource, what the user that pays most pays for a unit
+	payer  []int     // and its row; -1 if nobody pays
+}
+
+// pruned sorts the offers by who may use them.
 func (p *dual) pruned(union set) {
-	kept := map[string][]int{}
+	kinds := map[string]*userKind{}
 	var key []byte
 	for o := union.next(0); o >= 0; o = union.next(o + 1) {
-		var users []int
 		key = key[:0]
 		for i, g := range p.groups {
 			if g.offers.has(o) {
-				users = append(users, i)
 				key = append(key, byte(i), byte(i>>8))
 			}
 		}
-		beaten := false
-		for _, k := range kept[string(key)] {
-			if beaten = roomier(p.s.roomOf(k), p.s.roomOf(o)); beaten {
-				break
+		k := kinds[string(key)]
+		if k == nil {
+			k = &userKind{best: make([]float64, p.s.d.n()), payer: make([]int, p.s.d.n())}
+			for i, g := range p.groups {
+				if g.offers.has(o) {
+					k.users = append(k.users, i)
+				}
 			}
+			kinds[string(key)] = k
+			p.kinds = append(p.kinds, k)
 		}
-		if !beaten {
-			kept[string(key)] = append(kept[string(key)], o)
-			p.offers = append(p.offers, o)
-			p.users = append(p.users, users)
+		if !slices.ContainsFunc(k.offers, func(other int) bool { return roomier(p.s.roomOf(other), p.s.roomOf(o)) }) {
+			k.offers = append(k.offers, o)
 		}
 	}
 }
@@ -151,12 +160,7 @@ func roomier(a, b []int64) bool {
 func (p *dual) solve() {
 	for range 20 * len(p.scale) {
 		p.shadow()
-		enter, gain := -1, 1e-6
-		for i := range p.offers {
-			if g := p.worth(i, nil)/cost(p.s.market.offers[p.offers[i]], p.policy) - 1; g > gain {
-				enter, gain = i, g
-			}
-		}
+		kind, enter := p.cheapest()
 		surplus := -1
 		if enter < 0 {
 			for j, y := range p.y {
@@ -168,7 +172,7 @@ func (p *dual) solve() {
 				break
 			}
 		}
-		if !p.step(enter, surplus) {
+		if !p.step(kind, enter, surplus) {
 			break
 		}
 	}
@@ -194,36 +198,46 @@ func (p *dual) shadow() {
 	}
 }
 
-// worth is what the users of an offer would pay for it: every resource goes to
-// the one that pays most. If rows is not nil, what each row gets is written to it.
-func (p *dual) worth(i int, rows []float64) float64 {
-	p.s.stats.Evaluations++
-	sum := 0.0
-	for d, room := range p.s.roomOf(p.offers[i]) {
-		if room <= 0 {
-			continue
-		}
-		best, at := 0.0, -1
-		for _, g := range p.users[i] {
-			if r := p.row[g][d]; r >= 0 && p.y[r]/p.scale[r] > best {
-				best, at = p.y[r]/p.scale[r], r
+// cheapest returns the offer that costs least for what its users would pay for
+// it, if that is less than they would pay; every resource goes to the user that
+// pays most.
+func (p *dual) cheapest() (kind *userKind, offer int) {
+	offer = -1
+	gain := 1 + 1e-6
+	for _, k := range p.kinds {
+		for d := range k.best {
+			k.best[d], k.payer[d] = 0, -1
+			for _, g := range k.users {
+				if r := p.row[g][d]; r >= 0 && p.y[r]/p.scale[r] > k.best[d] {
+					k.best[d], k.payer[d] = p.y[r]/p.scale[r], r
+				}
 			}
 		}
-		sum += best * float64(room)
-		if rows != nil && at >= 0 {
-			rows[at] += float64(room) / p.scale[at]
+		p.s.stats.Evaluations += int64(len(k.offers))
+		for _, o := range k.offers {
+			worth := 0.0
+			for d, room := range p.s.roomOf(o) {
+				worth += k.best[d] * float64(max(0, room))
+			}
+			if c := cost(p.s.market.offers[o], p.policy); worth > gain*c {
+				kind, offer, gain = k, o, worth/c
+			}
 		}
 	}
-	return sum
+	return kind, offer
 }
 
 // step brings an offer, or the surplus of a row, into the basis.
-func (p *dual) step(enter, surplus int) bool {
+func (p *dual) step(kind *userKind, enter, surplus int) bool {
 	entering := 0.0
 	rows := make([]float64, len(p.scale))
 	if enter >= 0 {
-		entering = cost(p.s.market.offers[p.offers[enter]], p.policy)
-		p.worth(enter, rows)
+		entering = cost(p.s.market.offers[enter], p.policy)
+		for d, room := range p.s.roomOf(enter) {
+			if r := kind.payer[d]; r >= 0 {
+				rows[r] = float64(max(0, room)) / p.scale[r]
+			}
+		}
 	} else {
 		rows[surplus] = -1
 	}

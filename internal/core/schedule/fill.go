@@ -64,9 +64,9 @@ func (pk *packer) refill(g *candidates, c *candidate) {
 			break
 		}
 		m := &g.members[at]
-		k := 1
-		if len(active) == 1 {
-			k = times(m.class.request, room, m.class.left()-taken[at])
+		k := times(m.class.request, room, m.class.left()-taken[at])
+		if len(active) > 1 {
+			k = max(1, k/8)
 		}
 		taken[at] += k
 		c.worth += float64(k) * m.class.value

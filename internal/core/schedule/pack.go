@@ -37,8 +37,10 @@ type member struct {
 type candidate struct {
 	offer int
 	cost  float64
-	fresh bool    // fill was computed with the present worths
-	worth float64 // of the pods held
+	fresh bool // fill was computed with the present worths
+	// worth is that of the pods held; until fill is computed, the most that
+	// any fill could be worth.
+	worth float64
 	fill  []portion
 }
 
@@ -230,26 +232,29 @@ func (pk *packer) remaining() float64 {
 func (pk *packer) appraise() {
 	pk.classes = slices.DeleteFunc(pk.classes, func(c *class) bool { return c.left() == 0 })
 	appraise(pk.shop, pk.classes, pk.policy)
+	most := make([]float64, pk.shop.d.n())
 	for _, g := range pk.groups {
 		g.members = slices.DeleteFunc(g.members, func(m member) bool { return m.class.left() == 0 })
+		clear(most)
+		for _, m := range g.members {
+			for d, unit := range m.class.unit {
+				most[d] = max(most[d], unit)
+			}
+		}
 		for i := range g.offers {
-			g.offers[i].fresh = false
+			c := &g.offers[i]
+			c.fresh, c.worth = false, 1e-9*float64(len(pk.shop.market.offers))
+			for d, room := range pk.shop.roomOf(c.offer) {
+				c.worth += most[d] * float64(max(0, room))
+			}
 		}
 	}
 }
 
-// cheapest returns the candidate that costs least for what it holds. Fills are
-// computed again only when they might win: with fewer pods left a machine
-// seldom becomes better than it was. Among candidates within the tie tolerance
-// the one that holds most wins.
+// cheapest returns the candidate that costs least for what it holds. A fill is
+// computed only when it might win, and again only when the pods for it are gone:
+// with fewer pods left a machine seldom becomes better than it was.
 func (pk *packer) cheapest() (*candidates, *candidate) {
-	for _, g := range pk.groups {
-		for i := range g.offers {
-			if !g.offers[i].fresh {
-				pk.refill(g, &g.offers[i])
-			}
-		}
-	}
 	for {
 		var group *candidates
 		var best *candidate
@@ -264,11 +269,10 @@ func (pk *packer) cheapest() (*candidates, *candidate) {
 		if best == nil {
 			return nil, nil
 		}
-		if !pk.stands(group, best) {
-			pk.refill(group, best)
-			continue
+		if best.fresh && pk.stands(group, best) {
+			return group, best
 		}
-		return group, best
+		pk.refill(group, best)
 	}
 }
 

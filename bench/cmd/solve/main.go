@@ -1,0 +1,93 @@
+// Command solve plans one benchmark problem and writes the answer with what it
+// cost: CPU seconds from pods in memory to the finished plan, allocations and
+// peak memory.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/pprof"
+	"syscall"
+	"time"
+
+	"karpenter/internal/core/schedule"
+	"karpenter/internal/core/world"
+)
+
+func main() {
+	in := flag.String("i", "", "problem file")
+	out := flag.String("o", "", "result file (default: none)")
+	profile := flag.String("cpuprofile", "", "write a CPU profile")
+	machineCost := flag.Int64("machine-cost", 0, "micro-dollars an hour added to every machine when plans are compared")
+	tie := flag.Int64("tie", 0, "tie tolerance in millionths")
+	flag.Parse()
+	if err := run(*in, *out, *profile, world.Policy{MachineCost: price(*machineCost), TieToleranceMicros: *tie}); err != nil {
+		fmt.Fprintln(os.Stderr, "solve:", err)
+		os.Exit(1)
+	}
+}
+
+func run(in, out, profile string, policy world.Policy) error {
+	raw, err := os.ReadFile(in)
+	if err != nil {
+		return err
+	}
+	var problem input
+	if err := json.Unmarshal(raw, &problem); err != nil {
+		return fmt.Errorf("reading %s: %w", in, err)
+	}
+	raw = nil
+	runtime.GC()
+	if profile != "" {
+		f, err := os.Create(profile)
+		if err != nil {
+			return err
+		}
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
+	before := measure()
+	start := time.Now()
+	snap := snapshot(&problem, policy)
+	converted := measure()
+	plan := schedule.Solve(snap, schedule.Options{})
+	wall := time.Since(start)
+	after := measure()
+
+	answer := result(&problem, &plan)
+	answer.Seconds = wall.Seconds()
+	answer.CPUSeconds = after.cpu - before.cpu
+	answer.AllocBytes, answer.Allocs = after.bytes-before.bytes, after.count-before.count
+	answer.BaseRSSBytes, answer.PeakRSSBytes = before.peak, after.peak
+	fmt.Printf("%s: %.3f CPU s (%.3f convert), %d MiB allocated, peak +%d MiB, $%.2f/h, %d machines, %d on nodes, %d left out, %d classes, %d evaluations\n",
+		problem.Name, answer.CPUSeconds, converted.cpu-before.cpu, answer.AllocBytes>>20, (answer.PeakRSSBytes-answer.BaseRSSBytes)>>20,
+		answer.PricePerHour, answer.NodeCount, answer.OnExisting, answer.Unschedulable, plan.Stats.Classes, plan.Stats.Evaluations)
+	if out == "" {
+		return nil
+	}
+	raw, err = json.Marshal(answer)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(out, append(raw, '\n'), 0o644)
+}
+
+type usage struct {
+	cpu          float64
+	bytes, count uint64
+	peak         int64
+}
+
+func measure() usage {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	seconds := func(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
+	return usage{seconds(u.Utime) + seconds(u.Stime), m.TotalAlloc, m.Mallocs, u.Maxrss << 10}
+}
