@@ -7,6 +7,7 @@
 package event
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -45,7 +46,7 @@ type Once struct {
 }
 
 type key struct {
-	uid          string // or kind/namespace/name where there is none
+	uid          string // or type/namespace/name where there is none
 	reason, text string
 }
 
@@ -112,5 +113,5 @@ func identity(object runtime.Object) string {
 	if m.GetUID() != "" {
 		return string(m.GetUID())
 	}
-	return object.GetObjectKind().GroupVersionKind().Kind + "/" + m.GetNamespace() + "/" + m.GetName()
+	return fmt.Sprintf("%T/%s/%s", object, m.GetNamespace(), m.GetName())
 }

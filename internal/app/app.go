@@ -1,0 +1,119 @@
+// Package app is the only place where things are wired together: settings,
+// clients, the cloud, the controllers and the servers of the process.
+//
+// It may import everything of ours.
+//
+// What the process must be allowed to do in the cluster (for the chart):
+//
+//	karpenter.sh       provisioners                     get list watch
+//	                   provisioners/status              patch
+//	                   nodeclaims                       get list watch create patch delete
+//	                   nodeclaims/status                patch
+//	karpenter.k8s.aws  awsnodetemplates                 get list watch
+//	                   awsnodetemplates/status          patch
+//	""                 nodes                            get list watch patch delete
+//	                   pods                             get list watch delete
+//	                   pods/status                      patch   (nominations)
+//	                   pods/eviction                    create
+//	                   events                           create patch
+//	apps               daemonsets                       list watch
+//	policy             poddisruptionbudgets             list watch
+//	storage.k8s.io     volumeattachments                list watch
+//
+// and in its own namespace: configmaps get (karpenter-global-settings,
+// config-logging); leases get create update patch; in kube-system: get Service
+// kube-dns.
+package app
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"karpenter/internal/settings"
+)
+
+// Version of the program; set by the linker.
+var Version = "dev"
+
+// Run is the process: it reads flags and environment, connects to the cluster
+// and the cloud, and works until the context ends. Help goes to out and returns
+// flag.ErrHelp.
+func Run(ctx context.Context, args []string, getenv func(string) (string, bool), out io.Writer) error {
+	flags := flag.NewFlagSet("karpenter", flag.ContinueOnError)
+	flags.SetOutput(out)
+	proc, base, err := settings.Parse(flags, args, getenv)
+	if err != nil {
+		return err
+	}
+	level := new(slog.LevelVar)
+	level.Set(levelOf(proc.LogLevel))
+	log := newLog(out, proc.LogEncoding, level)
+	ctrl.SetLogger(log)
+	klog.SetLogger(log)
+	if proc.MemoryLimitBytes > 0 {
+		debug.SetMemoryLimit(proc.MemoryLimitBytes / 10 * 9)
+	}
+	if proc.SystemNamespace == "" {
+		proc.SystemNamespace = ownNamespace()
+	}
+	cfg, err := config.GetConfig()
+	if err != nil {
+		return fmt.Errorf("finding the cluster: %w (set KUBECONFIG, or run in a cluster)", err)
+	}
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS, cfg.Burst, cfg.UserAgent = float32(proc.KubeQPS), proc.KubeBurst, "karpenter/"+Version
+
+	live := settings.NewLive(base)
+	facts, err := discover(ctx, cfg, proc, live, level, log.WithName("settings"))
+	if err != nil {
+		return err
+	}
+	log.Info("starting", "version", Version, "cluster", live.Get().ClusterName, "kubernetes", facts.version(), "namespace", proc.SystemNamespace)
+	return run(ctx, cfg, proc, live, facts, log)
+}
+
+// run builds the manager, hangs everything into it and starts it.
+func run(ctx context.Context, cfg *rest.Config, proc settings.Process, live *settings.Live, facts *facts, log logr.Logger) error {
+	lease, renew, retry := 10*time.Second, 7*time.Second, 2*time.Second
+	namespace := proc.LeaderNamespace
+	if namespace == "" {
+		namespace = proc.SystemNamespace
+	}
+	mgr, err := manager.New(cfg, manager.Options{
+		Scheme:                        scheme(),
+		Logger:                        log,
+		Cache:                         cacheOptions(),
+		Metrics:                       metricsserver.Options{BindAddress: "0"}, // served by us, see server.go
+		HealthProbeBindAddress:        "0",
+		LeaderElection:                proc.LeaderElect,
+		LeaderElectionID:              proc.LeaderName,
+		LeaderElectionNamespace:       namespace,
+		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 &lease,
+		RenewDeadline:                 &renew,
+		RetryPeriod:                   &retry,
+	})
+	if err != nil {
+		return fmt.Errorf("preparing the controllers: %w", err)
+	}
+	if err := wire(ctx, mgr, proc, live, facts, log); err != nil {
+		return err
+	}
+	if err := mgr.Start(ctx); err != nil && ctx.Err() == nil {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,243 @@
+package app
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+
+	"karpenter/internal/aws"
+	"karpenter/internal/aws/launch"
+	"karpenter/internal/settings"
+)
+
+const (
+	settingsName = "karpenter-global-settings"
+	// refreshFacts is how often ConfigMaps and the cluster's version are read.
+	refreshFacts = 10 * time.Second
+	// lowestMinor is the oldest Kubernetes that works, newestMinor the newest
+	// that was tried (1.x).
+	lowestMinor = 29
+	newestMinor = 37
+)
+
+// facts are what is known about the cluster, and the settings that people may
+// change while the process runs.
+type facts struct {
+	proc   settings.Process
+	live   *settings.Live
+	level  *slog.LevelVar
+	log    logr.Logger
+	core   v1.CoreV1Interface
+	server discovery.ServerVersionInterface
+
+	endpoint, ca string
+
+	mu       sync.Mutex
+	kube     string // major.minor
+	dns      netip.Addr
+	unknown  string // settings that were not understood, as last logged
+	rejected string // why the settings were refused, as last logged
+}
+
+// discover reads everything once; what is wrong now keeps the process from
+// starting.
+func discover(ctx context.Context, cfg *rest.Config, proc settings.Process, live *settings.Live, level *slog.LevelVar, log logr.Logger) (*facts, error) {
+	core, err := v1.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	server, err := discovery.NewDiscoveryClientForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	f := &facts{proc: proc, live: live, level: level, log: log, core: core, server: server, endpoint: cfg.Host}
+	if f.ca, err = bundle(cfg); err != nil {
+		return nil, err
+	}
+	if err := f.readVersion(); err != nil {
+		return nil, err
+	}
+	f.readDNS(ctx)
+	f.readLevel(ctx)
+	data, err := f.configMap(ctx, settingsName)
+	if err != nil {
+		return nil, fmt.Errorf("reading the settings: %w", err)
+	}
+	_, unknown, err := live.Update(data)
+	f.complain(unknown)
+	if err != nil {
+		return nil, fmt.Errorf("settings: %w", err)
+	}
+	return f, nil
+}
+
+// bundle is the certificate of the API server, PEM in base64.
+func bundle(cfg *rest.Config) (string, error) {
+	pem := cfg.CAData
+	if len(pem) == 0 && cfg.CAFile != "" {
+		var err error
+		if pem, err = os.ReadFile(cfg.CAFile); err != nil {
+			return "", fmt.Errorf("reading the certificate of the API server: %w", err)
+		}
+	}
+	return base64.StdEncoding.EncodeToString(pem), nil
+}
+
+func (f *facts) version() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.kube
+}
+
+func (f *facts) readVersion() error {
+	info, err := f.server.ServerVersion()
+	if err != nil {
+		return fmt.Errorf("asking the API server for its version: %w", err)
+	}
+	minor, err := strconv.Atoi(strings.TrimRight(info.Minor, "+"))
+	if err != nil || info.Major != "1" {
+		return fmt.Errorf("the API server has version %q, which is not understood", info.String())
+	}
+	if minor < lowestMinor {
+		return fmt.Errorf("the API server has version 1.%d; the lowest that is supported is 1.%d", minor, lowestMinor)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now := fmt.Sprintf("1.%d", minor); now != f.kube {
+		if minor > newestMinor {
+			f.log.Info("this version of Kubernetes was never tried", "version", now, "newestTried", fmt.Sprintf("1.%d", newestMinor))
+		}
+		f.kube = now
+	}
+	return nil
+}
+
+// readDNS finds the address of the cluster's DNS service; nodes do without it.
+func (f *facts) readDNS(ctx context.Context) {
+	s, err := f.core.Services("kube-system").Get(ctx, "kube-dns", metav1.GetOptions{})
+	if err != nil {
+		return
+	}
+	if a, err := netip.ParseAddr(s.Spec.ClusterIP); err == nil {
+		f.mu.Lock()
+		f.dns = a
+		f.mu.Unlock()
+	}
+}
+
+// configMap returns its data; nil if there is none.
+func (f *facts) configMap(ctx context.Context, name string) (map[string]string, error) {
+	if name == "" {
+		return nil, nil
+	}
+	m, err := f.core.ConfigMaps(f.proc.SystemNamespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ConfigMap %s/%s: %w", f.proc.SystemNamespace, name, err)
+	}
+	return m.Data, nil
+}
+
+// readLevel applies a changed log level.
+func (f *facts) readLevel(ctx context.Context) {
+	data, err := f.configMap(ctx, f.proc.LoggingConfig)
+	if err != nil {
+		return // the level stays
+	}
+	name := f.proc.LogLevel
+	if v := data["loglevel.controller"]; v != "" {
+		name = v
+	}
+	next := levelOf(name)
+	if was := f.level.Level(); was != next {
+		f.log.Info("the log level changes", "from", was.String(), "to", next.String())
+		f.level.Set(next)
+	}
+}
+
+func (f *facts) complain(unknown []string) {
+	if text := strings.Join(unknown, ", "); text != f.unknown {
+		f.unknown = text
+		if text != "" {
+			f.log.Info("settings that are not known here are ignored", "configmap", settingsName, "keys", text)
+		}
+	}
+}
+
+// watch follows changes until the context ends. Settings that cannot be used
+// are refused, and the last good ones stay.
+func (f *facts) watch(ctx context.Context) error {
+	for i := 1; ; i++ {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(refreshFacts):
+		}
+		f.readLevel(ctx)
+		if data, err := f.configMap(ctx, settingsName); err == nil {
+			changed, unknown, err := f.live.Update(data)
+			f.complain(unknown)
+			text := ""
+			if err != nil {
+				text = err.Error()
+			}
+			if text != f.rejected {
+				if f.rejected = text; text != "" {
+					f.log.Error(err, "the changed settings cannot be used; the last good ones stay", "configmap", settingsName)
+				}
+			}
+			if changed {
+				f.log.Info("the settings have changed", "configmap", settingsName)
+			}
+		}
+		if i%30 == 0 { // every five minutes
+			f.readDNS(ctx)
+			if err := f.readVersion(); err != nil {
+				f.log.Error(err, "the version of Kubernetes is taken to be as before")
+			}
+		}
+	}
+}
+
+// aws is what all launches have in common.
+func (f *facts) aws(context.Context) (aws.Settings, error) {
+	s := f.live.Get()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	endpoint := s.ClusterEndpoint
+	if endpoint == "" {
+		endpoint = f.endpoint
+	}
+	return aws.Settings{
+		Cluster: launch.Cluster{
+			Name: s.ClusterName, Endpoint: endpoint, CABundle: f.ca, DNS: f.dns, Version: f.kube,
+			DefaultInstanceProfile: s.DefaultInstanceProfile, Tags: s.Tags, ENILimitedPodDensity: s.EnableENILimitedPodDensity,
+		},
+		PodENI: s.EnablePodENI, VMMemoryOverheadPercent: s.VMMemoryOverheadPercent, IsolatedVPC: s.IsolatedVPC,
+	}, nil
+}
+
+// ownNamespace is where the process runs in a cluster; kube-system outside of
+// one.
+func ownNamespace() string {
+	if b, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace"); err == nil {
+		return strings.TrimSpace(string(b))
+	}
+	return "kube-system"
+}

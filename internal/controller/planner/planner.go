@@ -1,0 +1,180 @@
+// Package planner is the one loop that decides about capacity: up when pods
+// wait, down when machines are no longer wanted, in turn.
+//
+// It may import core, kube, settings and journal; what it needs of the cloud
+// comes through the snapshot. What always holds: one pass at a time, on one
+// snapshot at a time, and everything that a pass decided is written down before
+// the next one. Run holds watch and timer; Pass does the work, has no goroutine,
+// and takes its time from Now.
+package planner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"karpenter/internal/core/world"
+	"karpenter/internal/journal"
+	"karpenter/internal/kube/event"
+	"karpenter/internal/kube/ledger"
+	"karpenter/internal/kube/mirror"
+	"karpenter/internal/settings"
+)
+
+// Times of the loop.
+const (
+	tick  = 10 * time.Second // between looks for machines to remove
+	retry = 10 * time.Second // between plans for pods that still wait
+	// settle is how long a machine is closed to new pods before it is looked at
+	// for the last time: a binding that kube-scheduler had begun is visible then.
+	settle = time.Second
+	// failed is the wait after a pass that could not be made.
+	failed = time.Second
+)
+
+// Planner is the loop. All fields but those below the line must be set.
+type Planner struct {
+	Mirror   viewer
+	Ledger   beginner
+	Client   client.Client
+	Events   event.Recorder
+	Journal  *journal.Journal
+	Settings func() settings.Settings
+	Now      func() time.Time
+	Metrics  *Metrics
+	Log      logr.Logger
+	// Watch notes that a pass begins, and returns what to call at its end.
+	Watch func(pass string) (end func())
+
+	mu     sync.Mutex
+	window Window
+	known  map[types.UID]bool // pods that the last plan has seen
+	wake   chan struct{}
+
+	nextTick time.Time
+	retryAt  time.Time
+	commands []command
+	said     map[world.ObjectName]string // why pods wait, as last logged
+	serial   int
+}
+
+// viewer is what the planner needs of the mirror.
+type viewer interface {
+	View(ctx context.Context, now time.Time, policy world.Policy, nominationWindow time.Duration) (*mirror.View, error)
+	Claim(r world.Record, now time.Time)
+	Intent(claim, method string, now time.Time)
+	Deleted(claim string, now time.Time)
+	Expect(node string, until time.Time)
+}
+
+// beginner is what the planner needs of the ledger.
+type beginner interface {
+	Begin(context.Context, world.Pool, ledger.Machine) (world.Record, error)
+}
+
+// Pass does everything that is due and returns when it wants to run again at
+// the latest. It is not safe for concurrent use.
+func (p *Planner) Pass(ctx context.Context) (next time.Time, err error) {
+	if p.Watch != nil {
+		defer p.Watch("planner")()
+	}
+	now, set := p.Now(), p.Settings()
+	if p.take(now, set) {
+		if err = p.up(ctx, set); err != nil {
+			p.retryAt = now.Add(failed)
+		}
+	}
+	err = errors.Join(err, p.finish(ctx, set))
+	if !now.Before(p.nextTick) {
+		p.nextTick = now.Add(tick)
+		err = errors.Join(err, p.down(ctx, set))
+	}
+	return p.next(set), err
+}
+
+// take reports whether pods are due to be planned, and closes the window if so.
+func (p *Planner) take(now time.Time, set settings.Settings) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	due := p.window.Open() && !now.Before(p.window.DueAt(set.BatchIdle, set.BatchMax))
+	due = due || !p.retryAt.IsZero() && !now.Before(p.retryAt)
+	if due {
+		p.window.Close()
+		p.retryAt = time.Time{}
+	}
+	return due
+}
+
+// next is the earliest time at which something will be due.
+func (p *Planner) next(set settings.Settings) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	next := p.nextTick
+	earlier := func(t time.Time) {
+		if t.Before(next) {
+			next = t
+		}
+	}
+	if p.window.Open() {
+		earlier(p.window.DueAt(set.BatchIdle, set.BatchMax))
+	}
+	if !p.retryAt.IsZero() {
+		earlier(p.retryAt)
+	}
+	for _, c := range p.commands {
+		earlier(c.notBefore)
+	}
+	return next
+}
+
+// Run passes until the context ends.
+func (p *Planner) Run(ctx context.Context) error {
+	for {
+		next, err := p.Pass(ctx)
+		if err != nil && ctx.Err() == nil {
+			p.Log.Error(err, "a pass of the planner failed; it is repeated")
+		}
+		timer := time.NewTimer(next.Sub(p.Now()))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-p.woken():
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+func (p *Planner) woken() chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.wake == nil {
+		p.wake = make(chan struct{}, 1)
+	}
+	return p.wake
+}
+
+// policy is the part of the settings that the core looks at.
+func policy(set settings.Settings) world.Policy {
+	return world.Policy{MachineCost: set.MachineCost, TieToleranceMicros: set.TieToleranceMicros, PreferenceMicros: set.PreferenceMicros}
+}
+
+// nominationWindow is how long pods are expected on a node that is ready.
+func nominationWindow(set settings.Settings) time.Duration {
+	return max(2*set.BatchMax, 10*time.Second)
+}
+
+func (p *Planner) view(ctx context.Context, set settings.Settings) (*mirror.View, error) {
+	v, err := p.Mirror.View(ctx, p.Now(), policy(set), nominationWindow(set))
+	if err != nil {
+		return nil, fmt.Errorf("taking a snapshot: %w", err)
+	}
+	return v, nil
+}

@@ -1,0 +1,225 @@
+package planner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"karpenter/api/v1alpha5"
+	"karpenter/internal/core/schedule"
+	"karpenter/internal/core/world"
+	"karpenter/internal/journal"
+	"karpenter/internal/kube/convert"
+	"karpenter/internal/kube/ledger"
+	"karpenter/internal/kube/mirror"
+	"karpenter/internal/kube/nominate"
+	"karpenter/internal/settings"
+)
+
+// up plans the pending pods and buys what they need.
+func (p *Planner) up(ctx context.Context, set settings.Settings) error {
+	v, err := p.view(ctx, set)
+	if err != nil {
+		return err
+	}
+	p.remember(v)
+	p.Metrics.Pending(len(v.Pending))
+	if len(v.Pending) == 0 {
+		return p.nominations(ctx, set, v, nil)
+	}
+	start := p.Now()
+	plan := schedule.Solve(v.Snapshot, schedule.Options{})
+	p.Metrics.Solved(len(v.Pending), p.Now().Sub(start), len(plan.Unplaced))
+	if len(plan.Machines) > 0 {
+		p.Journal.Add(journal.Entry{Time: start, Kind: journal.Provision, Summary: summary(plan), Decision: plan, Snapshot: v.Snapshot})
+	}
+	p.Log.V(1).Info("found provisionable pods", "pods", len(v.Pending), "placements", len(plan.Placements), "newNodes", len(plan.Machines), "unplaced", len(plan.Unplaced))
+	p.explain(v, plan)
+	if len(plan.Machines) > 0 {
+		p.Log.Info("computed new nodes", "newNodes", len(plan.Machines), "pods", podsOf(plan.Machines), "pricePerHour", plan.Price().String())
+	}
+	for _, m := range plan.Machines {
+		rec, buyErr := p.buy(ctx, v, m, nil)
+		if buyErr != nil {
+			err = errors.Join(err, buyErr)
+			continue
+		}
+		p.Metrics.Created("provisioned", m.Pool)
+		for _, pod := range m.Pods {
+			p.tell(v, pod, corev1.EventTypeNormal, "Nominated", fmt.Sprintf("pod should run on a new node of %s, nodeclaim %s", m.Pool, rec.Name))
+		}
+	}
+	return errors.Join(err, p.nominations(ctx, set, v, plan.Placements))
+}
+
+// remember which pods were seen, and come back while any of them waits.
+func (p *Planner) remember(v *mirror.View) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.known = make(map[types.UID]bool, len(v.Pending))
+	for i := range v.Pending {
+		p.known[types.UID(v.Pending[i].UID)] = true
+	}
+	for i := range v.Nodes {
+		for _, pod := range v.Nodes[i].Pods {
+			if _, promised := v.Promised[pod.ObjectName]; promised {
+				p.known[types.UID(pod.UID)] = true
+			}
+		}
+	}
+	if len(v.Pending)+len(v.Promised) > 0 {
+		p.retryAt = p.Now().Add(retry)
+	}
+}
+
+// buy writes the record of one machine. The pool is read once more: it may have
+// gone, or its limits may have been lowered, since the snapshot.
+func (p *Planner) buy(ctx context.Context, v *mirror.View, m schedule.Machine, annotations map[string]string) (world.Record, error) {
+	i := slices.IndexFunc(v.Pools, func(pool world.Pool) bool { return pool.Name == m.Pool })
+	if i < 0 {
+		return world.Record{}, fmt.Errorf("buying a machine: pool %q is not in the snapshot", m.Pool)
+	}
+	pool := v.Pools[i]
+	if err := p.stillAllowed(ctx, pool); err != nil {
+		return world.Record{}, fmt.Errorf("buying a machine for %s %q: %w", pool.Kind, pool.Name, err)
+	}
+	rec, err := p.Ledger.Begin(ctx, pool, ledger.Machine{
+		Requirements: m.Requirements, Requests: m.Requests, Labels: m.Labels, Pods: m.Pods, Annotations: annotations,
+	})
+	if err != nil {
+		return world.Record{}, fmt.Errorf("writing the NodeClaim of a machine of %s %q: %w", pool.Kind, pool.Name, err)
+	}
+	p.Mirror.Claim(rec, p.Now())
+	p.Log.Info("asked for a node", "nodeclaim", rec.Name, "provisioner", m.Pool, "pods", len(m.Pods),
+		"requests", m.Requests.String(), "types", fewTypes(m.Options), "price", m.Price.String())
+	return rec, nil
+}
+
+func (p *Planner) stillAllowed(ctx context.Context, pool world.Pool) error {
+	now := &v1alpha5.Provisioner{}
+	err := p.Client.Get(ctx, client.ObjectKey{Name: pool.Name}, now)
+	if apierrors.IsNotFound(err) || err == nil && (string(now.UID) != pool.UID || now.DeletionTimestamp != nil) {
+		return fmt.Errorf("it has been deleted")
+	}
+	if err != nil {
+		return err
+	}
+	fresh, err := convert.Pool(now)
+	if err != nil {
+		return err
+	}
+	for _, limit := range fresh.Limits {
+		if used := pool.Used.Get(limit.Name); used >= limit.Value {
+			return fmt.Errorf("limit of %s reached: %d in use, limit %d", limit.Name, used, limit.Value)
+		}
+	}
+	return nil
+}
+
+// explain says where pods go, and why others stay.
+func (p *Planner) explain(v *mirror.View, plan schedule.Plan) {
+	said := map[world.ObjectName]string{}
+	for _, u := range plan.Unplaced {
+		words := make([]string, 0, len(u.Reasons))
+		for _, r := range u.Reasons {
+			words = append(words, r.String())
+		}
+		text := strings.Join(words, "; ")
+		if said[u.Pod] = text; p.said[u.Pod] != text {
+			p.Log.Error(nil, "could not place pod", "pod", u.Pod.String(), "reason", text)
+		}
+		if _, leaving := v.Leaving[u.Pod]; !leaving {
+			p.tell(v, u.Pod, corev1.EventTypeWarning, "FailedScheduling", "no node can be made for this pod: "+text)
+		}
+	}
+	p.said = said
+	for _, pl := range plan.Placements {
+		if _, leaving := v.Leaving[pl.Pod]; !leaving {
+			where := "node " + pl.Node
+			if pl.Node == "" {
+				where = "nodeclaim " + pl.Claim
+			}
+			p.tell(v, pl.Pod, corev1.EventTypeNormal, "Nominated", "pod should run on "+where)
+		}
+	}
+}
+
+// tell publishes an event about a pending pod.
+func (p *Planner) tell(v *mirror.View, name world.ObjectName, kind, reason, text string) {
+	pod := &corev1.Pod{}
+	pod.Namespace, pod.Name = name.Namespace, name.Name
+	if i := slices.IndexFunc(v.Pending, func(w world.Pod) bool { return w.ObjectName == name }); i >= 0 {
+		pod.UID = types.UID(v.Pending[i].UID)
+	}
+	p.Events.Event(pod, kind, reason, text)
+}
+
+// nominations makes status.nominatedNodeName of the pending pods agree with the
+// plan, on nodes that are ready; the claim controller does so for new nodes.
+func (p *Planner) nominations(ctx context.Context, set settings.Settings, v *mirror.View, placements []schedule.Placement) error {
+	ready := map[string]bool{}
+	for i := range v.Nodes {
+		ready[v.Nodes[i].Name] = v.Nodes[i].Initialized
+	}
+	want := map[world.ObjectName]string{}
+	for _, pl := range placements {
+		if _, leaving := v.Leaving[pl.Pod]; leaving || pl.Node == "" || !ready[pl.Node] {
+			continue
+		}
+		p.Mirror.Expect(pl.Node, p.Now().Add(nominationWindow(set)))
+		want[pl.Pod] = pl.Node
+	}
+	var failed error
+	for i := range v.Pending {
+		name := v.Pending[i].ObjectName
+		node := want[name]
+		if !set.Nominate {
+			node = ""
+		}
+		if v.Nominated[name] == node {
+			continue
+		}
+		pod := &corev1.Pod{}
+		err := p.Client.Get(ctx, client.ObjectKey{Namespace: name.Namespace, Name: name.Name}, pod)
+		if err == nil {
+			err = nominate.Set(ctx, p.Client.Status(), pod, node)
+		}
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			failed = errors.Join(failed, fmt.Errorf("nominating pod %s: %w", name, err))
+		}
+	}
+	return failed
+}
+
+func podsOf(machines []schedule.Machine) (n int) {
+	for _, m := range machines {
+		n += len(m.Pods)
+	}
+	return n
+}
+
+func summary(plan schedule.Plan) string {
+	return fmt.Sprintf("%d pods on %d new machines for %s, %d on existing ones, %d without a place",
+		podsOf(plan.Machines), len(plan.Machines), plan.Price(), len(plan.Placements), len(plan.Unplaced))
+}
+
+// fewTypes names the first five instance types, cheapest first.
+func fewTypes(options []schedule.Option) string {
+	var names []string
+	for _, o := range options {
+		if !slices.Contains(names, o.Type) {
+			names = append(names, o.Type)
+		}
+	}
+	if more := len(names) - 5; more > 0 {
+		return fmt.Sprintf("%s and %d other(s)", strings.Join(names[:5], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
