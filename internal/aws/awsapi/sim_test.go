@@ -13,12 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"karpenter/internal/aws/awsapi"
-	"karpenter/internal/aws/catalog"
 	"karpenter/internal/aws/class"
 	"karpenter/internal/aws/launch"
 	"karpenter/internal/cloud"
 	"karpenter/internal/core/label"
-	"karpenter/internal/core/quantity"
 	"karpenter/sim/ec2"
 )
 
@@ -77,51 +75,6 @@ func (r *region) fleet(t *testing.T, market string, types ...string) launch.Flee
 		}
 	}
 	return f
-}
-
-// What the embedded catalogue knows comes back over the wire, field by field.
-func TestCatalogueOverTheWire(t *testing.T) {
-	ctx := context.Background()
-	r := newRegion(t, ec2.Options{})
-	world := ec2.DefaultWorld("us-west-2", r.cloud.Zones(), 0)
-
-	rows, err := r.InstanceTypes(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(world.Types, rows); diff != "" {
-		t.Error(diff)
-	}
-	offerings, err := r.Offerings(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(catalog.ZoneOfferings("us-west-2"), offerings); diff != "" {
-		t.Error(diff)
-	}
-	onDemand, err := r.OnDemandPrices(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	spot, err := r.SpotPrices(ctx, r.now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantOnDemand, wantSpot := map[string]quantity.Price{}, map[catalog.TypeZone]quantity.Price{}
-	for _, o := range world.Offers {
-		if o.OnDemand > 0 {
-			wantOnDemand[o.Type] = o.OnDemand
-		}
-		if o.Spot > 0 {
-			wantSpot[catalog.TypeZone{Type: o.Type, Zone: o.Zone}] = o.Spot
-		}
-	}
-	if diff := cmp.Diff(wantOnDemand, onDemand); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff(wantSpot, spot); diff != "" {
-		t.Error(diff)
-	}
 }
 
 func TestPlacesOverTheWire(t *testing.T) {
