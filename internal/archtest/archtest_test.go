@@ -27,7 +27,7 @@ func TestBreachesAreFound(t *testing.T) {
 		{"SDK in a test", "internal/aws/x_test.go", `package aws; import _ "github.com/aws/aws-sdk-go-v2/service/ec2"`, "only internal/aws/awsapi"},
 		{"controller to controller", "internal/controller/gc/x.go", `package gc; import _ "karpenter/internal/controller/claim"`, "another controller"},
 		{"controller to AWS", "internal/controller/gc/x.go", `package gc; import _ "karpenter/internal/aws"`, "knows neither AWS"},
-		{"client in convert", "internal/kube/convert/x.go", `package convert; import _ "k8s.io/client-go/kubernetes"`, "not clients"},
+		{"client in convert", "internal/kube/convert/x.go", `package convert; import _ "k8s.io/client-go/kubernetes"`, "no clients"},
 		{"no rule", "internal/helpers/x.go", `package helpers; import _ "karpenter/internal/core/world"`, "no rule for internal/helpers"},
 		{"goroutine", "internal/core/schedule/x.go", `package schedule; func f() { go f() }`, "starts a goroutine"},
 		{"clock", "internal/core/schedule/x.go", `package schedule; import "time"; var _ = time.Now`, "time is an argument"},

@@ -111,10 +111,14 @@ func standard(imported string) bool {
 	return !strings.Contains(first, ".") && first != strings.TrimSuffix(module, "/")
 }
 
-// ruleFor returns the rule with the longest matching path.
+// ruleFor returns the rule for just this folder, or else the one with the
+// longest path that takes it in.
 func ruleFor(dir string) (rule, bool) {
 	best, found := rule{}, false
 	for _, r := range rules {
+		if r.path == dir {
+			return r, true
+		}
 		if matches(dir, r.path) && (!found || len(r.path) > len(best.path)) {
 			best, found = r, true
 		}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+
+	"karpenter/internal/core/schedule"
+)
+
+var update = flag.Bool("update", false, "write the golden answers anew")
+
+const workshop = "../../examples/workshop/"
+
+// TestGolden runs the files of testdata: the first line of the comment is the
+// command line, "stdin" its input, the other files lie in its working
+// directory; "want" is everything printed, and the exit code.
+func TestGolden(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no testdata", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			golden(t, file)
+		})
+	}
+}
+
+func golden(t *testing.T, file string) {
+	archive, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	var stdin []byte
+	want := -1
+	for i, f := range archive.Files {
+		switch f.Name {
+		case "stdin":
+			stdin = f.Data
+		case "want":
+			want = i
+		default:
+			if err := os.WriteFile(filepath.Join(dir, f.Name), f.Data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	command, _, _ := strings.Cut(string(archive.Comment), "\n")
+	args := strings.Fields(strings.NewReplacer("WORKSHOP/", workshop, "DIR", dir).Replace(command))
+	var out, errOut bytes.Buffer
+	code := run(context.Background(), args, bytes.NewReader(stdin), &out, &errOut)
+	got := strings.ReplaceAll(out.String()+errOut.String(), dir, "DIR") + "exit code " + string(rune('0'+code)) + "\n"
+	if *update {
+		archive.Files[want].Data = []byte(got)
+		if err := os.WriteFile(file, txtar.Format(archive), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(string(archive.Files[want].Data), got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestJSON: what programs read has the same content as what people read.
+func TestJSON(t *testing.T) {
+	pod := `{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, resources: {requests: {cpu: "1"}}}]}}`
+	for _, format := range []string{"json", "yaml"} {
+		var out, errOut bytes.Buffer
+		code := run(context.Background(), []string{"plan", "-f", workshop, "-f", "-", "-o", format}, strings.NewReader(pod), &out, &errOut)
+		if code != exitOK {
+			t.Fatalf("%s: exit code %d: %s", format, code, errOut.String())
+		}
+		if format == "yaml" {
+			if !strings.Contains(out.String(), "type: m6a.xlarge") {
+				t.Errorf("yaml names no machine:\n%s", out.String())
+			}
+			continue
+		}
+		var plan schedule.Plan
+		if err := json.Unmarshal(out.Bytes(), &plan); err != nil {
+			t.Fatal(err)
+		}
+		if len(plan.Machines) != 1 || plan.Machines[0].Options[0].Type != "m6a.xlarge" || plan.Machines[0].Price != 172800 {
+			t.Errorf("want one m6a.xlarge at $0.1728/h, got %+v", plan.Machines)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"karpenter/internal/core/schedule"
+	"karpenter/internal/scenario"
+)
+
+const planExample = `  # what would be bought for these pods?
+  karpctl plan -f provisioner.yaml -f awsnodetemplate.yaml -f deployment.yaml
+
+  # a whole folder, other region, as JSON
+  karpctl plan -f ./manifests --region eu-central-1 -o json
+
+  # pods from a running cluster
+  kubectl get pods -A -o yaml | karpctl plan -f provisioner.yaml -f -`
+
+func planCommand() *cobra.Command {
+	var (
+		files  []string
+		format string
+		place  scenario.Place
+	)
+	cmd := &cobra.Command{
+		Use:   "plan -f FILE…",
+		Short: "Print the machines that would be bought for the pods of some manifests",
+		Long: `Plan reads Provisioners, AWSNodeTemplates, NodeClaims, Nodes, DaemonSets, Pods and
+workloads (Deployment, ReplicaSet, StatefulSet, ReplicationController, Job) from
+YAML or JSON, and prints the machines that the controller would buy, with pods
+and price per hour, and for every pod that is left out the reason.
+
+It works offline: instance types, zones and prices come from the embedded
+catalogue, with every subnet and security group taken to exist. Pods that are
+not bound to a node count as pending.
+
+Exit code 0: planned (pods may be left out); 1: something could not be read, what
+could be read is planned all the same; 2: wrong command line.`,
+		Example: planExample,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			print, ok := printers[format]
+			if !ok {
+				return errUsage{fmt.Errorf("-o %s: no such format; choose table, json or yaml", format)}
+			}
+			if len(files) == 0 {
+				return errUsage{errors.New("-f: name at least one file or folder, or - for stdin")}
+			}
+			manifests, readErr := scenario.Read(files, cmd.InOrStdin())
+			snapshot, buildErr := manifests.Snapshot(place)
+			if snapshot == nil {
+				return errors.Join(readErr, buildErr)
+			}
+			if len(manifests.Skipped) > 0 {
+				fmt.Fprintf(cmd.ErrOrStderr(), "not needed for a plan, skipped: %s\n", strings.Join(manifests.Skipped, ", "))
+			}
+			plan := schedule.Solve(snapshot, schedule.Options{})
+			return errors.Join(readErr, buildErr, print(cmd.OutOrStdout(), plan))
+		},
+	}
+	cmd.Flags().StringSliceVarP(&files, "filename", "f", nil, "file or folder with manifests, - for stdin; may be repeated")
+	cmd.Flags().StringVarP(&format, "output", "o", "table", "table, json or yaml")
+	cmd.Flags().StringVar(&place.Region, "region", "us-west-2", "region whose types and prices are used")
+	cmd.Flags().StringSliceVar(&place.Zones, "zones", nil, "zones that have subnets (default: all of the region)")
+	return cmd
+}
+
+var printers = map[string]func(io.Writer, schedule.Plan) error{
+	"table": func(w io.Writer, p schedule.Plan) error {
+		_, err := io.WriteString(w, p.Text())
+		return err
+	},
+	"json": func(w io.Writer, p schedule.Plan) error {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		return enc.Encode(p)
+	},
+	"yaml": func(w io.Writer, p schedule.Plan) error {
+		data, err := yaml.Marshal(p)
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(data)
+		return err
+	},
+}

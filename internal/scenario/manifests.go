@@ -1,0 +1,177 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"sigs.k8s.io/yaml"
+
+	awsv1alpha1 "karpenter/api/aws/v1alpha1"
+	karpv1 "karpenter/api/v1"
+	"karpenter/api/v1alpha5"
+)
+
+// Manifests are the objects that a plan needs, sorted into kinds, in the order
+// in which they were read.
+type Manifests struct {
+	Provisioners []*v1alpha5.Provisioner
+	Templates    []*awsv1alpha1.AWSNodeTemplate
+	Claims       []*karpv1.NodeClaim
+	Nodes        []*corev1.Node
+	Pods         []*corev1.Pod
+	DaemonSets   []*appsv1.DaemonSet
+	Budgets      []*policyv1.PodDisruptionBudget
+	// Skipped names the objects that a plan does not need.
+	Skipped []string
+	// places remembers where each object was found, for messages.
+	places map[runtime.Object]Document
+}
+
+// At says where the object was found.
+func (m *Manifests) At(o runtime.Object) string { return m.places[o].At() }
+
+// Read reads manifests from files, directories and stdin ("-"). What can be
+// read is returned beside the errors, each of which names file, line and
+// object.
+func Read(paths []string, stdin io.Reader) (*Manifests, error) {
+	docs, err := Documents(paths, stdin)
+	errs := []error{err}
+	m := &Manifests{places: map[runtime.Object]Document{}}
+	decoder := newDecoder()
+	for _, d := range docs {
+		objects, err := items(d)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		for _, o := range objects {
+			if err := m.read(decoder, o); err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", o.At(), err))
+			}
+		}
+	}
+	return m, errors.Join(errs...)
+}
+
+// newDecoder refuses fields that a kind does not have.
+func newDecoder() runtime.Decoder {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, policyv1.AddToScheme,
+		v1alpha5.AddToScheme, karpv1.AddToScheme, awsv1alpha1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			panic(err) // a kind registered twice: a fault of this program
+		}
+	}
+	return serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
+}
+
+func (m *Manifests) read(decoder runtime.Decoder, d Document) error {
+	var head struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Metadata   struct{ Namespace, Name, GenerateName string }
+	}
+	text, err := yaml.YAMLToJSONStrict(d.Data)
+	if err == nil {
+		err = yaml.Unmarshal(text, &head)
+	}
+	if err != nil {
+		return fmt.Errorf("not readable as YAML: %w", err)
+	}
+	if head.APIVersion == "" || head.Kind == "" {
+		return errors.New("apiVersion and kind: both are needed to know what the object is")
+	}
+	name := head.Kind + " " + strings.TrimPrefix(head.Metadata.Namespace+"/", "/") + head.Metadata.Name + head.Metadata.GenerateName
+	obj, _, err := decoder.Decode(text, nil, nil)
+	switch {
+	case runtime.IsNotRegisteredError(err) && ours(head.APIVersion):
+		return fmt.Errorf("%s: kind %s of %s is not known here; known are Provisioner (karpenter.sh/v1alpha5), "+
+			"AWSNodeTemplate (karpenter.k8s.aws/v1alpha1) and NodeClaim (karpenter.sh/v1)", name, head.Kind, head.APIVersion)
+	case runtime.IsNotRegisteredError(err):
+		m.Skipped = append(m.Skipped, name)
+		return nil
+	case err != nil:
+		return fmt.Errorf("%s: %w", name, plain(err))
+	}
+	m.places[obj] = d
+	if err := m.sort(obj); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+func ours(apiVersion string) bool {
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	return err == nil && (gv.Group == "karpenter.sh" || gv.Group == "karpenter.k8s.aws")
+}
+
+// plain takes the decoder's own words off an error.
+func plain(err error) error {
+	if strict, ok := runtime.AsStrictDecodingError(err); ok {
+		var errs []error
+		for _, e := range strict.Errors() {
+			errs = append(errs, fmt.Errorf("%w; correct its name or take it out", e))
+		}
+		return errors.Join(errs...)
+	}
+	return err
+}
+
+// sort puts an object into its list; workloads become their pods.
+func (m *Manifests) sort(obj runtime.Object) error {
+	acc, err := meta.Accessor(obj)
+	if err != nil {
+		return err
+	}
+	if acc.GetName() == "" {
+		return errors.New("metadata.name: is needed")
+	}
+	if acc.GetNamespace() == "" && namespaced(obj) {
+		acc.SetNamespace(corev1.NamespaceDefault)
+	}
+	switch o := obj.(type) {
+	case *v1alpha5.Provisioner:
+		m.Provisioners = append(m.Provisioners, o)
+	case *awsv1alpha1.AWSNodeTemplate:
+		m.Templates = append(m.Templates, o)
+	case *karpv1.NodeClaim:
+		m.Claims = append(m.Claims, o)
+	case *corev1.Node:
+		m.Nodes = append(m.Nodes, o)
+	case *corev1.Pod:
+		m.Pods = append(m.Pods, o)
+	case *appsv1.DaemonSet:
+		m.DaemonSets = append(m.DaemonSets, o)
+	case *policyv1.PodDisruptionBudget:
+		m.Budgets = append(m.Budgets, o)
+	default:
+		w, ok := workloadOf(obj)
+		if !ok {
+			m.Skipped = append(m.Skipped, obj.GetObjectKind().GroupVersionKind().Kind+" "+acc.GetName())
+			return nil
+		}
+		m.Pods = append(m.Pods, w.pods()...)
+	}
+	return nil
+}
+
+// namespaced reports whether objects of this kind live in a namespace.
+func namespaced(obj runtime.Object) bool {
+	switch obj.(type) {
+	case *v1alpha5.Provisioner, *awsv1alpha1.AWSNodeTemplate, *karpv1.NodeClaim, *corev1.Node:
+		return false
+	}
+	return true
+}

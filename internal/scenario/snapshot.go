@@ -1,0 +1,231 @@
+package scenario
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	awsv1alpha1 "karpenter/api/aws/v1alpha1"
+	"karpenter/api/v1alpha5"
+	"karpenter/internal/admission"
+	"karpenter/internal/aws/catalog"
+	"karpenter/internal/aws/class"
+	"karpenter/internal/core/quantity"
+	"karpenter/internal/core/world"
+	"karpenter/internal/kube/convert"
+)
+
+// Place is where machines would be bought.
+type Place struct {
+	Region string
+	// Zones that have subnets; nil means all of the region.
+	Zones []string
+}
+
+// vmMemoryOverheadPercent is what the controller assumes where its settings say
+// nothing.
+const vmMemoryOverheadPercent = 0.075
+
+// Snapshot turns the manifests into the input of decisions. Every subnet and
+// security group is taken to exist. A place that does not exist is an error
+// without a snapshot; what is wrong with single objects is an error beside it,
+// and their pools say that they are not ready.
+func (m *Manifests) Snapshot(at Place) (*world.Snapshot, error) {
+	zones := catalog.RegionZones(at.Region)
+	if len(zones) == 0 {
+		return nil, fmt.Errorf("--region %q: not in the embedded catalogue; it knows %s", at.Region, strings.Join(catalog.Regions(), ", "))
+	}
+	for _, z := range at.Zones {
+		if !slices.Contains(zones, z) {
+			return nil, fmt.Errorf("--zones %q: not a zone of %s; it has %s", z, at.Region, strings.Join(zones, ", "))
+		}
+	}
+	shops := &shops{place: at, rows: catalog.Embedded(), offered: catalog.ZoneOfferings(at.Region), prices: catalog.EmbeddedPrices(at.Region)}
+	s := &world.Snapshot{Catalogs: map[world.CatalogKey]world.Catalog{}, Policy: world.DefaultPolicy()}
+	err := errors.Join(m.pools(s, shops), m.twins())
+	m.nodes(s)
+	for _, d := range m.DaemonSets {
+		s.Daemons = append(s.Daemons, convert.Daemon(d))
+	}
+	slices.SortFunc(s.Daemons, func(a, b world.Daemon) int { return a.Compare(b.ObjectName) })
+	for _, b := range m.Budgets {
+		s.Budgets = append(s.Budgets, convert.Budget(b))
+	}
+	for _, p := range m.Pods {
+		if pod := convert.Pod(p); pod.Node == "" && !pod.Finished && pod.DeletedAt == nil && !pod.IsDaemon() && !pod.IsStatic() {
+			s.Pending = append(s.Pending, pod)
+		}
+	}
+	world.SortPools(s.Pools)
+	world.SortNodes(s.Nodes)
+	world.SortPending(s.Pending)
+	return s, err
+}
+
+// pools translates Provisioners and builds what each can buy.
+func (m *Manifests) pools(s *world.Snapshot, shops *shops) error {
+	var errs []error
+	classes := map[string]class.Class{}
+	broken := map[string]string{}
+	for _, t := range m.Templates {
+		c, err := classOf(t)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", m.At(t), err))
+			broken[t.Name] = err.Error()
+			continue
+		}
+		classes[t.Name] = c
+	}
+	for _, p := range m.Provisioners {
+		pool, err := convert.Pool(p)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", m.At(p), err))
+		} else if err := m.stock(s, &pool, shops, classes, broken); err != nil {
+			errs = append(errs, fmt.Errorf("%s: Provisioner %q: %w", m.At(p), p.Name, err))
+			pool.NotReady = err.Error()
+		}
+		s.Pools = append(s.Pools, pool)
+	}
+	return errors.Join(errs...)
+}
+
+func classOf(t *awsv1alpha1.AWSNodeTemplate) (class.Class, error) {
+	if err := admission.ValidateAWSNodeTemplate(t); err != nil {
+		return class.Class{}, err
+	}
+	return class.FromNodeTemplate(t)
+}
+
+// stock puts the catalogue of a pool into the snapshot.
+func (m *Manifests) stock(s *world.Snapshot, pool *world.Pool, shops *shops, classes map[string]class.Class, broken map[string]string) error {
+	if _, done := s.Catalogs[pool.Catalog]; done {
+		return nil
+	}
+	c, known := classes[pool.Class.Name]
+	switch {
+	case pool.Class.Inline != "":
+		var err error
+		if c, err = class.FromInline(pool.Class); err != nil {
+			return err
+		}
+	case broken[pool.Class.Name] != "":
+		return fmt.Errorf("spec.providerRef.name: AWSNodeTemplate %q cannot be used: %s", pool.Class.Name, broken[pool.Class.Name])
+	case !known:
+		return fmt.Errorf("spec.providerRef.name: there is no AWSNodeTemplate %q among the manifests; add it, or correct the name%s",
+			pool.Class.Name, among(maps.Keys(classes)))
+	}
+	built, err := shops.open(&c, pool.Kubelet)
+	if err != nil {
+		return err
+	}
+	s.Catalogs[pool.Catalog] = built
+	return nil
+}
+
+func among(names func(func(string) bool)) string {
+	sorted := slices.Sorted(names)
+	if len(sorted) == 0 {
+		return ""
+	}
+	return " (there are: " + strings.Join(sorted, ", ") + ")"
+}
+
+// shops builds catalogues from the embedded facts.
+type shops struct {
+	place   Place
+	rows    []catalog.Row
+	offered map[string][]string
+	prices  catalog.Prices
+}
+
+func (b *shops) open(c *class.Class, kubelet world.Kubelet) (world.Catalog, error) {
+	in := c.Shape()
+	in.Region, in.Zones, in.Offered, in.Prices = b.place.Region, b.place.Zones, b.offered, b.prices
+	in.Kubelet = kubelet
+	in.VMMemoryOverheadPercent, in.ENILimitedPodDensity = vmMemoryOverheadPercent, true
+	types, err := catalog.Build(b.rows, in)
+	if err != nil {
+		return world.Catalog{}, fmt.Errorf("spec.kubeletConfiguration: %w", err)
+	}
+	return world.Catalog{Region: b.place.Region, Types: types}, nil
+}
+
+// nodes joins Nodes with their NodeClaims and puts bound pods on them.
+func (m *Manifests) nodes(s *world.Snapshot) {
+	records := map[string]world.Record{}
+	for _, c := range m.Claims {
+		r := convert.Record(c)
+		records[cmp.Or(r.ProviderID, "claim/"+r.Name)] = r
+	}
+	for _, n := range m.Nodes {
+		node := convert.Node(n)
+		if r, ok := records[node.ProviderID]; ok && node.ProviderID != "" {
+			node = convert.Joined(node, r)
+			delete(records, node.ProviderID)
+		}
+		s.Nodes = append(s.Nodes, node)
+	}
+	for _, key := range slices.Sorted(maps.Keys(records)) {
+		s.Nodes = append(s.Nodes, convert.Booting(records[key], m.catalogOf(s, records[key])))
+	}
+	at := map[string]int{}
+	for i := range s.Nodes {
+		at[s.Nodes[i].Name] = i
+	}
+	for _, p := range m.Pods {
+		pod := convert.Pod(p)
+		if i, ok := at[cmp.Or(pod.Node, pod.Nominated)]; ok && !pod.Finished {
+			s.Nodes[i].Pods = append(s.Nodes[i].Pods, pod)
+		}
+	}
+	for i := range s.Nodes {
+		slices.SortFunc(s.Nodes[i].Pods, func(a, b world.Pod) int { return a.Compare(b.ObjectName) })
+	}
+	for i := range s.Pools {
+		s.Pools[i].Used = used(s.Nodes, s.Pools[i].Name)
+	}
+}
+
+// catalogOf is what the pool of a record can buy.
+func (m *Manifests) catalogOf(s *world.Snapshot, r world.Record) world.Catalog {
+	for i := range s.Pools {
+		if s.Pools[i].Name == r.Pool {
+			return s.Catalogs[s.Pools[i].Catalog]
+		}
+	}
+	return world.Catalog{}
+}
+
+func used(nodes []world.Node, pool string) (sum quantity.Resources) {
+	for i := range nodes {
+		if nodes[i].Pool == pool {
+			sum = sum.Add(nodes[i].Capacity)
+		}
+	}
+	return sum
+}
+
+// twins reports objects of one kind and name that appear twice: the last one
+// would win in a cluster, and here nobody knows which is meant.
+func (m *Manifests) twins() error {
+	var errs []error
+	seen := map[string]string{}
+	note := func(kind, name, at string) {
+		id := kind + " " + name
+		if first, twice := seen[id]; twice {
+			errs = append(errs, fmt.Errorf("%s: %s: is in %s already; keep one of the two", at, id, first))
+			return
+		}
+		seen[id] = at
+	}
+	for _, p := range m.Provisioners {
+		note(v1alpha5.Kind, p.Name, m.At(p))
+	}
+	for _, t := range m.Templates {
+		note(awsv1alpha1.Kind, t.Name, m.At(t))
+	}
+	return errors.Join(errs...)
+}
