@@ -3,6 +3,8 @@ package ec2
 import (
 	"fmt"
 	"hash/fnv"
+	"slices"
+	"strconv"
 	"time"
 )
 
@@ -49,4 +51,104 @@ func (w *World) addImages() {
 			})
 		}
 	}
+}
+
+// DescribeImagesInput asks for machine images.
+type DescribeImagesInput struct {
+	Common
+	Page
+	IDs               []string `query:"ImageId"`
+	Owners            []string `query:"Owner"`
+	ExecutableBy      []string
+	IncludeDeprecated bool
+	IncludeDisabled   bool
+	Filters           []Filter `query:"Filter"`
+}
+
+// ImageInfo is a machine image.
+type ImageInfo struct {
+	ID             string           `xml:"imageId"`
+	Location       string           `xml:"imageLocation"`
+	State          string           `xml:"imageState"`
+	Owner          string           `xml:"imageOwnerId"`
+	OwnerAlias     string           `xml:"imageOwnerAlias,omitempty"`
+	Created        string           `xml:"creationDate"`
+	Public         bool             `xml:"isPublic"`
+	Arch           string           `xml:"architecture"`
+	Type           string           `xml:"imageType"`
+	Name           string           `xml:"name"`
+	Description    string           `xml:"description"`
+	RootDeviceType string           `xml:"rootDeviceType"`
+	RootDevice     string           `xml:"rootDeviceName"`
+	Devices        Set[BlockDevice] `xml:"blockDeviceMapping"`
+	Virtualization string           `xml:"virtualizationType"`
+	Hypervisor     string           `xml:"hypervisor"`
+	ENA            bool             `xml:"enaSupport"`
+	Platform       string           `xml:"platformDetails"`
+	Tags           Tags             `xml:"tagSet"`
+}
+
+// DescribeImagesOutput lists machine images.
+type DescribeImagesOutput struct {
+	Response
+	Images    Set[ImageInfo] `xml:"imagesSet"`
+	NextToken string         `xml:"nextToken,omitempty"`
+}
+
+func (in *DescribeImagesInput) do(c *Cloud) (*DescribeImagesOutput, error) {
+	items, err := onlyIDs(pointers(c.world.Images), in.IDs, (*Image).id, "InvalidAMIID.NotFound", "image id")
+	if err != nil {
+		return nil, err
+	}
+	owner := func(i *Image) string {
+		if i.Owner == "" {
+			return c.opt.Account
+		}
+		return i.Owner
+	}
+	if len(in.Owners) > 0 {
+		items = slices.DeleteFunc(slices.Clone(items), func(i *Image) bool {
+			return !slices.ContainsFunc(in.Owners, func(o string) bool {
+				return o == owner(i) || o == i.OwnerAlias && o != "" || o == "self" && owner(i) == c.opt.Account
+			})
+		})
+	}
+	items, err = selectBy(items, in.Filters, attributes[*Image]{
+		"image-id":            one((*Image).id),
+		"name":                one(func(i *Image) string { return i.Name }),
+		"description":         one(func(i *Image) string { return i.Description }),
+		"architecture":        one(func(i *Image) string { return i.Arch }),
+		"state":               one(func(i *Image) string { return i.State }),
+		"owner-id":            one(owner),
+		"owner-alias":         one(func(i *Image) string { return i.OwnerAlias }),
+		"creation-date":       one(func(i *Image) string { return i.Created }),
+		"root-device-name":    one(func(i *Image) string { return i.RootDevice }),
+		"root-device-type":    one(func(*Image) string { return "ebs" }),
+		"virtualization-type": one(func(*Image) string { return "hvm" }),
+		"image-type":          one(func(*Image) string { return "machine" }),
+		"is-public":           one(func(i *Image) string { return strconv.FormatBool(owner(i) != c.opt.Account) }),
+	}, func(i *Image) Tags { return i.Tags })
+	if err != nil {
+		return nil, err
+	}
+	part, next, err := page(sorted(items, (*Image).id), in.Page, paged, (*Image).id)
+	out := &DescribeImagesOutput{NextToken: next}
+	for _, i := range part {
+		out.Images = append(out.Images, ImageInfo{
+			ID: i.ID, Location: owner(i) + "/" + i.Name, State: i.State, Owner: owner(i), OwnerAlias: i.OwnerAlias,
+			Created: i.Created, Public: owner(i) != c.opt.Account, Arch: i.Arch, Type: "machine", Name: i.Name,
+			Description: i.Description, RootDeviceType: "ebs", RootDevice: i.RootDevice, Devices: i.devices(),
+			Virtualization: "hvm", Hypervisor: "xen", ENA: true, Platform: "Linux/UNIX", Tags: i.Tags,
+		})
+	}
+	return out, err
+}
+
+// devices of an image: its root volume.
+func (i *Image) devices() []BlockDevice {
+	if i.RootDevice == "" {
+		return nil
+	}
+	size, yes := int64(i.RootGiB), true
+	return []BlockDevice{{Device: i.RootDevice, EBS: &EBS{SizeGiB: &size, Type: "gp2", DeleteOnTermination: &yes}}}
 }

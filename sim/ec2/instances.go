@@ -1,6 +1,7 @@
 package ec2
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -178,7 +179,7 @@ var instanceFilters = attributes[*Instance]{
 	"subnet-id":                one(func(i *Instance) string { return i.SubnetID }),
 	"vpc-id":                   one(func(i *Instance) string { return i.VPCID }),
 	"image-id":                 one(func(i *Instance) string { return i.ImageID }),
-	"client-token":             one(func(i *Instance) string { return i.Token }),
+	"client-token":             one((*Instance).shownToken),
 	"private-dns-name":         one(func(i *Instance) string { return i.PrivateDNS }),
 	"private-ip-address":       one(func(i *Instance) string { return i.PrivateIP }),
 	"architecture":             func(i *Instance) []string { return i.Row.Arch },
@@ -186,6 +187,10 @@ var instanceFilters = attributes[*Instance]{
 	"iam-instance-profile.arn": one(func(i *Instance) string { return i.InstanceProfile }),
 	"launch-time":              one(func(i *Instance) string { return i.Launched.Format("2006-01-02T15:04:05.000Z") }),
 }
+
+// shownToken is the client token that EC2 shows: the fleet service starts its
+// instances with tokens of its own, so the fleet's is not found here.
+func (i *Instance) shownToken() string { return cmp.Or(i.FleetID, i.Token) }
 
 // lifecycle is empty for on-demand instances.
 func (i *Instance) lifecycle() string {
@@ -236,7 +241,7 @@ func (c *Cloud) instanceInfo(i *Instance) InstanceInfo {
 		ID: i.ID, ImageID: i.ImageID, State: stateRef(i.State), PrivateDNS: i.PrivateDNS, Reason: i.Reason, Type: i.Type,
 		Launched: i.Launched, Placement: PlacementInfo{Zone: i.Zone, ZoneID: zoneID(i.Zone), Tenancy: "default"},
 		Platform: "Linux/UNIX", Monitoring: "disabled", SourceDest: true, RootType: "ebs", Virtual: "hvm", Hypervisor: "xen",
-		ClientToken: i.Token, Market: i.lifecycle(), Tags: i.tagsAt(c.now()), EBSOptimized: true, ENA: true, Metadata: i.Metadata,
+		ClientToken: i.shownToken(), Market: i.lifecycle(), Tags: i.tagsAt(c.now()), EBSOptimized: true, ENA: true, Metadata: i.Metadata,
 		HostnameType: "ip-name", CurrentBoot: "legacy-bios", UsageOp: "RunInstances", CapacityReuse: "open",
 	}
 	if i.Monitoring {
@@ -335,73 +340,4 @@ func (in *TerminateInstancesInput) do(c *Cloud) (*TerminateInstancesOutput, erro
 		out.Changes = append(out.Changes, StateChange{i.ID, stateRef(i.State), stateRef(before)})
 	}
 	return out, nil
-}
-
-// ——— Volumes
-
-// DescribeVolumesInput asks for volumes.
-type DescribeVolumesInput struct {
-	Common
-	Page
-	IDs     []string `query:"VolumeId"`
-	Filters []Filter `query:"Filter"`
-}
-
-// VolumeInfo is a volume.
-type VolumeInfo struct {
-	ID          string            `xml:"volumeId"`
-	Size        int64             `xml:"size"`
-	Snapshot    string            `xml:"snapshotId"`
-	Zone        string            `xml:"availabilityZone"`
-	Status      string            `xml:"status"`
-	Created     time.Time         `xml:"createTime"`
-	Attachments Set[VolumeAttach] `xml:"attachmentSet"`
-	Tags        Tags              `xml:"tagSet"`
-	Type        string            `xml:"volumeType"`
-	IOPS        *int64            `xml:"iops"`
-	Throughput  *int64            `xml:"throughput"`
-	Encrypted   bool              `xml:"encrypted"`
-}
-
-// VolumeAttach is where a volume is attached.
-type VolumeAttach struct {
-	VolumeID string    `xml:"volumeId"`
-	Instance string    `xml:"instanceId"`
-	Device   string    `xml:"device"`
-	Status   string    `xml:"status"`
-	Attached time.Time `xml:"attachTime"`
-	Delete   bool      `xml:"deleteOnTermination"`
-}
-
-// DescribeVolumesOutput lists volumes.
-type DescribeVolumesOutput struct {
-	Response
-	Volumes   Set[VolumeInfo] `xml:"volumeSet"`
-	NextToken string          `xml:"nextToken,omitempty"`
-}
-
-func (in *DescribeVolumesInput) do(c *Cloud) (*DescribeVolumesOutput, error) {
-	id := func(v *Volume) string { return v.ID }
-	items, err := onlyIDs(c.volumes, in.IDs, id, "InvalidVolume.NotFound", "volume")
-	if err != nil {
-		return nil, err
-	}
-	items, err = selectBy(items, in.Filters, attributes[*Volume]{
-		"volume-id":              one(id),
-		"availability-zone":      one(func(v *Volume) string { return v.Zone }),
-		"volume-type":            one(func(v *Volume) string { return v.EBS.Type }),
-		"status":                 one(func(*Volume) string { return "in-use" }),
-		"attachment.instance-id": one(func(v *Volume) string { return v.Instance }),
-	}, func(v *Volume) Tags { return v.Tags })
-	if err != nil {
-		return nil, err
-	}
-	part, next, err := page(sorted(items, id), in.Page, paged, id)
-	out := &DescribeVolumesOutput{NextToken: next}
-	for _, v := range part {
-		out.Volumes = append(out.Volumes, VolumeInfo{ID: v.ID, Size: *v.EBS.SizeGiB, Snapshot: v.EBS.SnapshotID, Zone: v.Zone, Status: "in-use",
-			Created: v.Created, Tags: v.Tags, Type: v.EBS.Type, IOPS: v.EBS.IOPS, Throughput: v.EBS.Throughput, Encrypted: v.EBS.Encrypted != nil && *v.EBS.Encrypted,
-			Attachments: []VolumeAttach{{v.ID, v.Instance, v.Device, "attached", v.Created, v.DeleteOnTermination}}})
-	}
-	return out, err
 }

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"time"
 )
 
 // order asks for one machine.
@@ -17,15 +16,6 @@ type order struct {
 	template          *Template // may be nil
 	tags              []TagSpec // of the request; they beat the template's
 	fleet, token      string
-}
-
-// Volume is a disk of an instance.
-type Volume struct {
-	ID, Instance, Device, Zone string
-	Created                    time.Time
-	EBS                        EBS
-	DeleteOnTermination        bool
-	Tags                       Tags
 }
 
 // launch starts one machine, or says why not. The result is pending.

@@ -284,7 +284,7 @@ func (c *Cloud) serveJSON(w http.ResponseWriter, target string, body []byte) {
 // is fast enough for, the connection is torn down and the rest of the answer
 // lost. Short answers arrive with their header and are safe.
 const (
-	roundTrip  = 2 * time.Millisecond
+	roundTrip  = 5 * time.Millisecond
 	longAnswer = 2 << 10
 )
 
