@@ -36,7 +36,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Help: "Time that a look for machines to remove took.", Buckets: durations}),
 		pending: prometheus.NewGauge(prometheus.GaugeOpts{Name: "karpenter_scheduler_queue_depth",
 			Help: "Pods that waited for a place when the last plan was made."}),
-		unplaced: prometheus.NewGauge(prometheus.GaugeOpts{Name: "karpenter_scheduler_unschedulable_pods_count",
+		unplaced: prometheus.NewGauge(prometheus.GaugeOpts{Name: "karpenter_scheduler_unschedulable_pods",
 			Help: "Pods for which the last plan found no place."}),
 	}
 	reg.MustRegister(m.created, m.disrupted, m.decisions, m.solve, m.batch, m.evaluate, m.pending, m.unplaced)

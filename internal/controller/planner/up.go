@@ -94,7 +94,7 @@ func (p *Planner) buy(ctx context.Context, v *mirror.View, m schedule.Machine, a
 		Requirements: m.Requirements, Requests: m.Requests, Labels: m.Labels, Pods: m.Pods, Annotations: annotations,
 	})
 	if err != nil {
-		return world.Record{}, fmt.Errorf("writing the NodeClaim of a machine of %s %q: %w", pool.Kind, pool.Name, err)
+		return world.Record{}, err
 	}
 	p.Mirror.Claim(rec, p.Now())
 	p.Log.Info("asked for a node", "nodeclaim", rec.Name, "provisioner", m.Pool, "pods", len(m.Pods),
