@@ -97,7 +97,8 @@ func (l *Lab) start(ctx context.Context) error {
 		return err
 	}
 	if err := l.store.update(func(s *State) {
-		*s = State{Supervisor: process.Recorded("lab", os.Getpid()), Started: time.Now(), Kubeconfig: l.Cluster.Kubeconfig()}
+		*s = State{Supervisor: process.Recorded("lab", os.Getpid()), Started: time.Now(),
+			Kubeconfig: l.Cluster.Kubeconfig(), Programs: l.Cluster.Programs}
 	}); err != nil {
 		return err
 	}

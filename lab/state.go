@@ -22,6 +22,9 @@ type State struct {
 	Started    time.Time      `json:"started"`
 	Ready      bool           `json:"ready"`
 	Kubeconfig string         `json:"kubeconfig"`
+	// Programs is the folder of the control plane's binaries, kubectl among
+	// them.
+	Programs string `json:"programs"`
 	// CloudURL is the endpoint of the simulated AWS.
 	CloudURL string `json:"cloudURL"`
 	Region   string `json:"region"`

@@ -35,6 +35,7 @@ options:
   kubeControllerManagerNodeMonitorPeriodMilliseconds: 5000
   kubeControllerManagerNodeMonitorGracePeriodMilliseconds: 50000
   nodeLeaseDurationSeconds: 40
+  heartbeatFactor: 1
 ---
 `
 

@@ -1,0 +1,132 @@
+package agreement
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/dynamic-resource-allocation/resourceslice/tracker"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
+	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits"
+	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+	"k8s.io/kubernetes/pkg/scheduler/metrics"
+	"k8s.io/kubernetes/pkg/scheduler/util/assumecache"
+)
+
+// registerMetrics must have run before any part of the scheduler does.
+var registerMetrics = sync.OnceFunc(metrics.Register)
+
+// Judge asks the filters of kube-scheduler, in its default configuration,
+// whether pods may go on nodes. It knows one cluster at a time and belongs to
+// one goroutine.
+type Judge struct {
+	ctx       context.Context
+	stop      context.CancelFunc
+	framework framework.Framework
+	world     *current
+}
+
+// current lets the plugins, which keep what they were given at the start, see
+// one snapshot after the other.
+type current struct{ *cache.Snapshot }
+
+// NewJudge makes a judge. Close it after use.
+func NewJudge() (*Judge, error) {
+	registerMetrics()
+	cfg, err := latest.Default()
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(klog.NewContext(context.Background(), klog.Logger{}))
+	j := &Judge{ctx: ctx, stop: stop, world: &current{cache.NewEmptySnapshot()}}
+	client := fake.NewSimpleClientset()
+	factory := informers.NewSharedInformerFactory(client, 0) // never started
+	claims := assumecache.NewAssumeCache(klog.Logger{}, factory.Resource().V1().ResourceClaims().Informer(), "ResourceClaim", "", nil)
+	slices, err := tracker.StartTracker(ctx, tracker.Options{SliceInformer: factory.Resource().V1().ResourceSlices()})
+	if err != nil {
+		return nil, err
+	}
+	j.framework, err = runtime.NewFramework(ctx, plugins.NewInTreeRegistry(), &cfg.Profiles[0],
+		runtime.WithSnapshotSharedLister(j.world), runtime.WithInformerFactory(factory), runtime.WithClientSet(client), runtime.WithParallelism(1),
+		runtime.WithSharedDRAManager(dynamicresources.NewDRAManager(ctx, claims, slices, factory)),
+		runtime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(factory.Storage().V1().CSINodes().Lister())))
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	return j, nil
+}
+
+// Close ends what the judge started.
+func (j *Judge) Close() {
+	j.stop()
+	runtime.WaitForShutdown(j.framework)
+}
+
+// Enter puts the judge into a cluster of these nodes and bound pods.
+func (j *Judge) Enter(nodes []*corev1.Node, bound []*corev1.Pod) {
+	j.world.Snapshot = cache.NewSnapshot(bound, nodes)
+}
+
+// question is one pod, asked about nodes while the cluster stays as it is.
+type question struct {
+	judge  *Judge
+	pod    *corev1.Pod
+	state  fwk.CycleState
+	only   *fwk.PreFilterResult
+	refuse *fwk.Status
+}
+
+// ask begins a question. It holds until the next pod is bound.
+func (j *Judge) ask(pod *corev1.Pod) *question {
+	q := &question{judge: j, pod: pod, state: framework.NewCycleState()}
+	q.only, q.refuse, _ = j.framework.RunPreFilterPlugins(j.ctx, q.state, pod)
+	return q
+}
+
+// on returns why the pod may not go on the node, or "" if it may. The node may
+// be one that the cluster does not have.
+func (q *question) on(n fwk.NodeInfo) string {
+	if !q.refuse.IsSuccess() {
+		return words(q.refuse)
+	}
+	if !q.only.AllNodes() && !q.only.NodeNames.Has(n.Node().Name) {
+		return "PreFilter: the pod is restricted to other nodes"
+	}
+	if s := q.judge.framework.RunFilterPlugins(q.judge.ctx, q.state, q.pod, n); !s.IsSuccess() {
+		return words(s)
+	}
+	return ""
+}
+
+func words(s *fwk.Status) string { return fmt.Sprintf("%s: %s", s.Plugin(), s.Message()) }
+
+// node returns a node of the cluster as the scheduler sees it.
+func (j *Judge) node(name string) (fwk.NodeInfo, error) { return j.world.Get(name) }
+
+// imagine returns a node that the cluster does not have, with pods on it.
+func imagine(n *corev1.Node, pods []*corev1.Pod) fwk.NodeInfo {
+	info := framework.NewNodeInfo(pods...)
+	info.SetNode(n)
+	return info
+}
+
+// bind puts the pod on a node of the cluster, whether it may go there or not.
+func (j *Judge) bind(pod *corev1.Pod, node string) error {
+	pod = pod.DeepCopy()
+	pod.Spec.NodeName = node
+	info, err := framework.NewPodInfo(pod)
+	if err != nil {
+		return err
+	}
+	return j.world.AssumePod(info)
+}

@@ -1,0 +1,145 @@
+package agreement
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	karpv1 "karpenter/api/v1"
+	"karpenter/internal/core/schedule"
+	"karpenter/internal/core/world"
+	"karpenter/internal/kube/convert"
+	"karpenter/internal/kube/mirror"
+)
+
+// Planner is schedule.Solve, or something that takes its place.
+type Planner func(*world.Snapshot) schedule.Plan
+
+// Solve is the planner of the controller.
+func Solve(s *world.Snapshot) schedule.Plan { return schedule.Solve(s, schedule.Options{}) }
+
+// trial is a cluster with a plan, and the cluster that the plan makes of it.
+type trial struct {
+	*Cluster
+	view *mirror.View
+	plan schedule.Plan
+
+	places   []place // existing and booting
+	machines []machine
+	bound    []*corev1.Pod // on places
+	// reserved are pods for which room was kept before: promised to a booting
+	// machine, by node name.
+	reserved map[string][]*corev1.Pod
+}
+
+// machine is a planned machine, with what the cloud makes of it.
+type machine struct {
+	planned *schedule.Machine
+	claim   *karpv1.NodeClaim
+	all     []option // what the cloud may pick from
+	node    *corev1.Node
+}
+
+// newTrial plans the cluster. What the cloud picks is drawn from r.
+func newTrial(c *Cluster, solve Planner, r *rand.Rand) (*trial, error) {
+	view, err := c.View()
+	if err != nil {
+		return nil, err
+	}
+	t := &trial{Cluster: c, view: view, plan: solve(view.Snapshot), reserved: map[string][]*corev1.Pod{}}
+	choose := func(all []option) option { return all[r.IntN(len(all))] }
+	t.places = c.places(choose)
+	at := map[string]bool{}
+	ofClaim := map[string]string{}
+	for _, p := range t.places {
+		at[p.node.Name] = true
+		ofClaim[p.claim] = p.node.Name
+	}
+	for i := range c.Pods {
+		p := &c.Pods[i]
+		if at[p.Spec.NodeName] && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
+			t.bound = append(t.bound, p)
+		}
+		if claim := view.Promised[nameOf(p)]; ofClaim[claim] != "" && claim != "" {
+			t.reserved[ofClaim[claim]] = append(t.reserved[ofClaim[claim]], unbound(p))
+		}
+	}
+	for i := range t.plan.Machines {
+		m, err := t.buy(i, choose)
+		if err != nil {
+			return nil, err
+		}
+		t.machines = append(t.machines, m)
+	}
+	return t, nil
+}
+
+// buy takes a planned machine the way of the controller: to a record, to an
+// option that the launch would allow, to a Node.
+func (t *trial) buy(i int, choose func([]option) option) (machine, error) {
+	planned := &t.plan.Machines[i]
+	at := slices.IndexFunc(t.view.Pools, func(p world.Pool) bool { return p.Name == planned.Pool })
+	if at < 0 {
+		return machine{}, fmt.Errorf("machine %d is of pool %q, which does not exist", i, planned.Pool)
+	}
+	claim := convert.Claim(t.view.Pools[at], convert.Machine{
+		Requirements: planned.Requirements, Requests: planned.Requests, Labels: planned.Labels, Pods: planned.Pods,
+	})
+	claim.Name = fmt.Sprintf("new-%d", i)
+	claim.UID, claim.CreationTimestamp = types.UID(claim.Name), ago(0)
+	m := machine{planned: planned, claim: claim, all: survivors(t.Cluster, claim)}
+	if len(m.all) == 0 {
+		return m, fmt.Errorf("machine %d of pool %q: nothing can be bought for what its record asks for: %v", i, planned.Pool, planned.Requirements)
+	}
+	o := choose(m.all)
+	buy(claim, o, t.Region)
+	claim.Status.ProviderID = "aws:///" + o.zone + "/i-" + claim.Name
+	m.node = machineNode(claim, o, t.Region, claim.Name)
+	return m, nil
+}
+
+// unbound is the pod as it comes back when its node goes.
+func unbound(p *corev1.Pod) *corev1.Pod {
+	p = p.DeepCopy()
+	p.Spec.NodeName = ""
+	p.Status = corev1.PodStatus{Phase: corev1.PodPending}
+	return p
+}
+
+// placeOf finds where a placement points.
+func (t *trial) placeOf(p schedule.Placement) (place, bool) {
+	for _, at := range t.places {
+		if p.Node != "" && at.node.Name == p.Node || p.Node == "" && at.claim == p.Claim {
+			return at, true
+		}
+	}
+	return place{}, false
+}
+
+// nodes are all nodes once the plan has come true.
+func (t *trial) nodes() []*corev1.Node {
+	var out []*corev1.Node
+	for _, p := range t.places {
+		out = append(out, p.node)
+	}
+	for _, m := range t.machines {
+		out = append(out, m.node)
+	}
+	return out
+}
+
+// Disagreement is something on which a plan and Kubernetes do not agree.
+type Disagreement struct {
+	// Property that is broken: legal, complete or comes-true.
+	Property string `json:"property"`
+	// Rule is a fixed word for the kind of breach, so that shrinking does not
+	// wander from one to another.
+	Rule string `json:"rule"`
+	// Detail says what happened to whom.
+	Detail string `json:"detail"`
+}
+
+func (d *Disagreement) String() string { return d.Property + "/" + d.Rule + ": " + d.Detail }
