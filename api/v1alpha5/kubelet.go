@@ -5,8 +5,8 @@ import corev1 "k8s.io/api/core/v1"
 // KubeletConfiguration are the settings of the kubelet that matter to the size
 // of a node, and some that are only handed on.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.evictionSoft) || self.evictionSoft.all(k, has(self.evictionSoftGracePeriod) && k in self.evictionSoftGracePeriod)",message="every signal of evictionSoft needs an entry in evictionSoftGracePeriod"
-// +kubebuilder:validation:XValidation:rule="!has(self.evictionSoftGracePeriod) || self.evictionSoftGracePeriod.all(k, has(self.evictionSoft) && k in self.evictionSoft)",message="every signal of evictionSoftGracePeriod needs an entry in evictionSoft"
+// +kubebuilder:validation:XValidation:rule="!has(self.evictionSoft) || self.evictionSoft.all(k, has(self.evictionSoftGracePeriod) && k in self.evictionSoftGracePeriod)",message="every signal of evictionSoft needs an entry in evictionSoftGracePeriod",fieldPath=".evictionSoftGracePeriod"
+// +kubebuilder:validation:XValidation:rule="!has(self.evictionSoftGracePeriod) || self.evictionSoftGracePeriod.all(k, has(self.evictionSoft) && k in self.evictionSoft)",message="every signal of evictionSoftGracePeriod needs an entry in evictionSoft",fieldPath=".evictionSoft"
 type KubeletConfiguration struct {
 	// ClusterDNS are addresses of the cluster's name servers; the first is used.
 	// +optional

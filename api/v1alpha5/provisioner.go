@@ -31,7 +31,7 @@ const ConditionReady = "Ready"
 // +kubebuilder:printcolumn:name="Expiry TTL",type=integer,JSONPath=`.spec.ttlSecondsUntilExpired`,priority=1
 // +kubebuilder:printcolumn:name="Consolidation",type=boolean,JSONPath=`.spec.consolidation.enabled`,priority=1
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,priority=1
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$')",message="metadata.name must start with a lower-case letter, hold only lower-case letters, digits and '-', not end in '-', and be at most 63 characters long"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$')",message="metadata.name must start with a lower-case letter, hold only lower-case letters, digits and '-', not end in '-', and be at most 63 characters long",fieldPath=".metadata"
 type Provisioner struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -53,9 +53,9 @@ type ProvisionerList struct {
 
 // ProvisionerSpec is what the user wants.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.provider) || !has(self.providerRef)",message="provider and providerRef exclude each other: set exactly one, preferably providerRef"
-// +kubebuilder:validation:XValidation:rule="!has(self.ttlSecondsAfterEmpty) || !has(self.consolidation) || !has(self.consolidation.enabled) || !self.consolidation.enabled",message="ttlSecondsAfterEmpty and consolidation.enabled exclude each other: consolidation removes empty nodes already, so drop one of the two"
-// +kubebuilder:validation:XValidation:rule="!has(self.taints) || !has(self.startupTaints) || self.taints.all(t, !self.startupTaints.exists(s, s.key == t.key && s.effect == t.effect))",message="taints and startupTaints must not hold the same pair of key and effect"
+// +kubebuilder:validation:XValidation:rule="!has(self.provider) || !has(self.providerRef)",message="provider and providerRef exclude each other: set exactly one, preferably providerRef",fieldPath=".provider"
+// +kubebuilder:validation:XValidation:rule="!has(self.ttlSecondsAfterEmpty) || !has(self.consolidation) || !has(self.consolidation.enabled) || !self.consolidation.enabled",message="ttlSecondsAfterEmpty and consolidation.enabled exclude each other: consolidation removes empty nodes already, so drop one of the two",fieldPath=".ttlSecondsAfterEmpty"
+// +kubebuilder:validation:XValidation:rule="!has(self.taints) || !has(self.startupTaints) || self.taints.all(t, !self.startupTaints.exists(s, s.key == t.key && s.effect == t.effect))",message="taints and startupTaints must not hold the same pair of key and effect",fieldPath=".startupTaints"
 type ProvisionerSpec struct {
 	// Annotations are copied to each node.
 	// +optional
@@ -163,12 +163,16 @@ type Taint struct {
 // +kubebuilder:validation:XValidation:rule="!(self.key in ['karpenter.sh/provisioner-name', 'karpenter.sh/nodepool'])",message="karpenter.sh/provisioner-name and karpenter.sh/nodepool are not for users: every node is labelled with the name of its Provisioner anyway; remove this requirement",fieldPath=".key"
 // +kubebuilder:validation:XValidation:rule="self.key in ['karpenter.sh/provisioner-name', 'karpenter.sh/nodepool'] || self.key in ['karpenter.sh/capacity-type','topology.kubernetes.io/zone','topology.kubernetes.io/region','node.kubernetes.io/instance-type','kubernetes.io/arch','kubernetes.io/os','karpenter.k8s.aws/instance-hypervisor','karpenter.k8s.aws/instance-encryption-in-transit-supported','karpenter.k8s.aws/instance-category','karpenter.k8s.aws/instance-generation','karpenter.k8s.aws/instance-family','karpenter.k8s.aws/instance-size','karpenter.k8s.aws/instance-cpu','karpenter.k8s.aws/instance-cpu-manufacturer','karpenter.k8s.aws/instance-memory','karpenter.k8s.aws/instance-pods','karpenter.k8s.aws/instance-local-nvme','karpenter.k8s.aws/instance-network-bandwidth','karpenter.k8s.aws/instance-ebs-bandwidth','karpenter.k8s.aws/instance-gpu-name','karpenter.k8s.aws/instance-gpu-manufacturer','karpenter.k8s.aws/instance-gpu-count','karpenter.k8s.aws/instance-gpu-memory','karpenter.k8s.aws/instance-accelerator-name','karpenter.k8s.aws/instance-accelerator-manufacturer','karpenter.k8s.aws/instance-accelerator-count','failure-domain.beta.kubernetes.io/zone','failure-domain.beta.kubernetes.io/region','beta.kubernetes.io/arch','beta.kubernetes.io/os','beta.kubernetes.io/instance-type'] || self.key.matches('^(kops[.]k8s[.]io|node[.]kubernetes[.]io|node-restriction[.]kubernetes[.]io|testing[.]karpenter[.]sh)/') || !self.key.matches('^([^/]*[.])?(kubernetes[.]io|k8s[.]io|karpenter[.]sh|karpenter[.]k8s[.]aws)/')",messageExpression="'label ' + self.key + ' is restricted: the domains kubernetes.io, k8s.io, karpenter.sh and karpenter.k8s.aws are reserved; allowed are their well-known labels (zone, region, arch, os, instance-type, capacity-type, karpenter.k8s.aws/instance-*), the domains kops.k8s.io, node.kubernetes.io, node-restriction.kubernetes.io and testing.karpenter.sh, and any other domain'",fieldPath=".key"
 // +kubebuilder:validation:XValidation:rule="self.operator != 'In' || (has(self.values) && size(self.values) > 0)",message="operator In needs at least one value",fieldPath=".values"
-// +kubebuilder:validation:XValidation:rule="!(self.operator in ['Gt', 'Lt']) || (has(self.values) && size(self.values) == 1 && self.values[0].matches('^[0-9]{1,18}$'))",messageExpression="'operator ' + self.operator + ' needs exactly one value, and it must be an integer of 0 or more'"
+// +kubebuilder:validation:XValidation:rule="!(self.operator in ['Gt', 'Lt']) || (has(self.values) && size(self.values) == 1 && self.values[0].matches('^[0-9]{1,18}$'))",messageExpression="'operator ' + self.operator + ' needs exactly one value, and it must be an integer of 0 or more'",fieldPath=".values"
 type Requirement struct {
+	// Key of the label.
 	// +kubebuilder:validation:MaxLength=317
 	Key string `json:"key"`
+	// Operator: In, NotIn, Exists, DoesNotExist, Gt or Lt.
 	// +kubebuilder:validation:Enum=In;NotIn;Exists;DoesNotExist;Gt;Lt
 	Operator corev1.NodeSelectorOperator `json:"operator"`
+	// Values: at least one for In, exactly one integer of 0 or more for Gt and
+	// Lt; they mean nothing for Exists and DoesNotExist.
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=63
 	// +kubebuilder:validation:items:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`

@@ -37,8 +37,8 @@ const (
 // +kubebuilder:printcolumn:name="Subnets",type=string,JSONPath=`.status.subnets[*].id`,priority=1
 // +kubebuilder:printcolumn:name="Security Groups",type=string,JSONPath=`.status.securityGroups[*].id`,priority=1
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,priority=1
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$')",message="metadata.name must start with a lower-case letter, hold only lower-case letters, digits and '-', not end in '-', and be at most 63 characters long"
-// +kubebuilder:validation:XValidation:rule="has(self.spec)",message="spec is required; it needs subnetSelector and securityGroupSelector"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$')",message="metadata.name must start with a lower-case letter, hold only lower-case letters, digits and '-', not end in '-', and be at most 63 characters long",fieldPath=".metadata"
+// +kubebuilder:validation:XValidation:rule="has(self.spec)",message="spec is required; it needs subnetSelector and securityGroupSelector",fieldPath=".spec"
 type AWSNodeTemplate struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -60,14 +60,14 @@ type AWSNodeTemplateList struct {
 
 // AWSNodeTemplateSpec is what the user wants.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.securityGroupSelector) || has(self.launchTemplate)",message="securityGroupSelector is required (unless launchTemplate is used), for example {Name: my-group} or {aws-ids: sg-0123456789abcdef0}"
-// +kubebuilder:validation:XValidation:rule="!has(self.launchTemplate) || !has(self.amiFamily)",message="amiFamily and launchTemplate exclude each other: the launch template says what is started"
-// +kubebuilder:validation:XValidation:rule="!has(self.launchTemplate) || !has(self.amiSelector)",message="amiSelector and launchTemplate exclude each other: the launch template says what is started"
-// +kubebuilder:validation:XValidation:rule="!has(self.launchTemplate) || !has(self.instanceProfile)",message="instanceProfile and launchTemplate exclude each other: the launch template says what is started"
-// +kubebuilder:validation:XValidation:rule="!has(self.launchTemplate) || !has(self.userData)",message="userData and launchTemplate exclude each other: the launch template says what is started"
-// +kubebuilder:validation:XValidation:rule="!has(self.launchTemplate) || !has(self.metadataOptions)",message="metadataOptions and launchTemplate exclude each other: the launch template says what is started"
-// +kubebuilder:validation:XValidation:rule="!has(self.launchTemplate) || !has(self.blockDeviceMappings)",message="blockDeviceMappings and launchTemplate exclude each other: the launch template says what is started"
-// +kubebuilder:validation:XValidation:rule="!has(self.amiFamily) || self.amiFamily != 'Custom' || has(self.amiSelector)",message="amiFamily Custom needs amiSelector, for example {Name: my-image} or {aws-ids: ami-0123456789abcdef0}"
+// +kubebuilder:validation:XValidation:rule="has(self.securityGroupSelector) || has(self.launchTemplate)",message="securityGroupSelector is required (unless launchTemplate is used), for example {Name: my-group} or {aws-ids: sg-0123456789abcdef0}",fieldPath=".securityGroupSelector"
+// +kubebuilder:validation:XValidation:rule="!has(self.launchTemplate) || !has(self.amiFamily)",message="amiFamily and launchTemplate exclude each other: the launch template says what is started",fieldPath=".amiFamily"
+// +kubebuilder:validation:XValidation:rule="!has(self.launchTemplate) || !has(self.amiSelector)",message="amiSelector and launchTemplate exclude each other: the launch template says what is started",fieldPath=".amiSelector"
+// +kubebuilder:validation:XValidation:rule="!has(self.launchTemplate) || !has(self.instanceProfile)",message="instanceProfile and launchTemplate exclude each other: the launch template says what is started",fieldPath=".instanceProfile"
+// +kubebuilder:validation:XValidation:rule="!has(self.launchTemplate) || !has(self.userData)",message="userData and launchTemplate exclude each other: the launch template says what is started",fieldPath=".userData"
+// +kubebuilder:validation:XValidation:rule="!has(self.launchTemplate) || !has(self.metadataOptions)",message="metadataOptions and launchTemplate exclude each other: the launch template says what is started",fieldPath=".metadataOptions"
+// +kubebuilder:validation:XValidation:rule="!has(self.launchTemplate) || !has(self.blockDeviceMappings)",message="blockDeviceMappings and launchTemplate exclude each other: the launch template says what is started",fieldPath=".blockDeviceMappings"
+// +kubebuilder:validation:XValidation:rule="!has(self.amiFamily) || self.amiFamily != 'Custom' || has(self.amiSelector)",message="amiFamily Custom needs amiSelector, for example {Name: my-image} or {aws-ids: ami-0123456789abcdef0}",fieldPath=".amiSelector"
 type AWSNodeTemplateSpec struct {
 	AWS `json:",inline"`
 
@@ -78,7 +78,7 @@ type AWSNodeTemplateSpec struct {
 	// publishes for the family and the version of the cluster.
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=50
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k != '' && self[k] != '')",message="amiSelector must not hold an empty key or value; use '*' for any value"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) > 0 && size(self[k]) > 0)",message="amiSelector must not hold an empty key or value; use '*' for any value"
 	// +kubebuilder:validation:XValidation:rule="!('aws-ids' in self) || self['aws-ids'].matches('^[^,]*ami-[0-9a-z]+[^,]*(,[^,]*ami-[0-9a-z]+[^,]*)*$')",message="aws-ids must be a comma-separated list of ids that match ami-[0-9a-z]+"
 	// +optional
 	AMISelector map[string]string `json:"amiSelector,omitempty"`
@@ -111,19 +111,19 @@ type AWS struct {
 	// SubnetSelector finds subnets by tags or ids; all entries must hold.
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=50
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k != '' && self[k] != '')",message="subnetSelector must not hold an empty key or value; use '*' for any value"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) > 0 && size(self[k]) > 0)",message="subnetSelector must not hold an empty key or value; use '*' for any value"
 	// +kubebuilder:validation:XValidation:rule="!('aws-ids' in self) || self['aws-ids'].matches('^[^,]*subnet-[0-9a-z]+[^,]*(,[^,]*subnet-[0-9a-z]+[^,]*)*$')",message="aws-ids must be a comma-separated list of ids that match subnet-[0-9a-z]+"
 	SubnetSelector map[string]string `json:"subnetSelector"`
 	// SecurityGroupSelector finds security groups by tags or ids; all entries
 	// must hold. Required unless launchTemplate is used.
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=50
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k != '' && self[k] != '')",message="securityGroupSelector must not hold an empty key or value; use '*' for any value"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) > 0 && size(self[k]) > 0)",message="securityGroupSelector must not hold an empty key or value; use '*' for any value"
 	// +kubebuilder:validation:XValidation:rule="!('aws-ids' in self) || self['aws-ids'].matches('^[^,]*sg-[0-9a-z]+[^,]*(,[^,]*sg-[0-9a-z]+[^,]*)*$')",message="aws-ids must be a comma-separated list of ids that match sg-[0-9a-z]+"
 	// +optional
 	SecurityGroupSelector map[string]string `json:"securityGroupSelector,omitempty"`
 	// Tags go on everything that is made in AWS.
-	// +kubebuilder:validation:XValidation:rule="!('' in self)",message="tags must not hold an empty key"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) > 0)",message="tags must not hold an empty key"
 	// +optional
 	Tags map[string]string `json:"tags,omitempty"`
 	// LaunchTemplate is the name of a launch template to use unchanged.
@@ -168,8 +168,8 @@ type BlockDeviceMapping struct {
 
 // EBS is a volume.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.volumeSize) || (has(self.snapshotID) && self.snapshotID != '')",message="volumeSize is required (unless snapshotID is set), for example 20Gi",fieldPath=".volumeSize"
-// +kubebuilder:validation:XValidation:rule="!has(self.volumeSize) || (type(self.volumeSize) == int ? self.volumeSize >= 1000000000 && self.volumeSize <= 64000000000000 : [quantity(self.volumeSize)].all(q, q.compareTo(quantity('1G')) >= 0 && q.compareTo(quantity('64T')) <= 0))",message="volumeSize must be between 1G and 64T, for example 20Gi"
+// +kubebuilder:validation:XValidation:rule="has(self.volumeSize) || (has(self.snapshotID) && size(self.snapshotID) > 0)",message="volumeSize is required (unless snapshotID is set), for example 20Gi",fieldPath=".volumeSize"
+// +kubebuilder:validation:XValidation:rule="!has(self.volumeSize) || (type(self.volumeSize) == int ? self.volumeSize >= 1000000000 && self.volumeSize <= 64000000000000 : [quantity(self.volumeSize)].all(q, q.compareTo(quantity('1G')) >= 0 && q.compareTo(quantity('64T')) <= 0))",message="volumeSize must be between 1G and 64T, for example 20Gi",fieldPath=".volumeSize"
 type EBS struct {
 	// +optional
 	DeleteOnTermination *bool `json:"deleteOnTermination,omitempty"`

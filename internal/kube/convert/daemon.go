@@ -1,13 +1,13 @@
 package convert
 
 import (
+	"slices"
+	"strings"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"slices"
-	"strings"
 
 	"karpenter/internal/core/label"
 	"karpenter/internal/core/world"
@@ -22,9 +22,7 @@ func Daemon(d *appsv1.DaemonSet) world.Daemon {
 	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "DaemonSet", Name: d.Name}}
 	out := Pod(p)
 	out.Refused = ""
-	for _, t := range daemonTolerations {
-		out.Tolerations = append(out.Tolerations, t)
-	}
+	out.Tolerations = append(out.Tolerations, daemonTolerations...)
 	if p.Spec.HostNetwork {
 		out.Tolerations = append(out.Tolerations, world.Toleration{Key: corev1.TaintNodeNetworkUnavailable, Op: "Exists", Effect: world.NoSchedule})
 	}

@@ -28,7 +28,7 @@ func Pool(p *v1alpha5.Provisioner) (world.Pool, error) {
 	out := world.Pool{Name: p.Name, Kind: dialect.KindProvisioner, UID: string(p.UID)}
 	err := admission.ValidateProvisioner(p)
 	if err == nil && p.Spec.Provider == nil && (p.Spec.ProviderRef == nil || p.Spec.ProviderRef.Name == "") {
-		err = fmt.Errorf("Provisioner %q: spec.providerRef.name: missing, so nothing can be bought: set it to the name of an AWSNodeTemplate", p.Name)
+		err = fmt.Errorf("%s %q: spec.providerRef.name: missing, so nothing can be bought: set it to the name of an AWSNodeTemplate", v1alpha5.Kind, p.Name)
 	}
 	if err != nil {
 		out.NotReady = err.Error()

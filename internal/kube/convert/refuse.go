@@ -111,16 +111,35 @@ func ephemeralVolume(s *corev1.PodSpec) string {
 	return ""
 }
 
-// hostPort looks at everything that runs for as long as the pod.
+// hostPort looks at what runs for as long as the pod. On the network of the
+// host every port is a port of the host.
 func hostPort(s *corev1.PodSpec) string {
-	for _, containers := range [][]corev1.Container{s.Containers, s.InitContainers} {
+	for _, containers := range [][]corev1.Container{s.Containers, sidecars(s)} {
 		for _, c := range containers {
 			for _, port := range c.Ports {
 				if port.HostPort > 0 {
 					return fmt.Sprintf("port %d", port.HostPort)
 				}
+				if s.HostNetwork && port.ContainerPort > 0 {
+					return fmt.Sprintf("port %d on the network of the host", port.ContainerPort)
+				}
 			}
 		}
 	}
 	return ""
+}
+
+func sidecars(s *corev1.PodSpec) []corev1.Container {
+	var out []corev1.Container
+	for _, c := range s.InitContainers {
+		if isSidecar(&c) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// isSidecar reports whether an init container is kept running.
+func isSidecar(c *corev1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }

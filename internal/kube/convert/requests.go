@@ -23,7 +23,7 @@ func Requests(p *corev1.Pod) quantity.Resources {
 	for i := range p.Spec.InitContainers {
 		c := &p.Spec.InitContainers[i]
 		asked := containerRequests(c, p.Status.InitContainerStatuses)
-		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+		if isSidecar(c) {
 			sidecars = sidecars.Add(asked)
 			peak = peak.Max(sidecars)
 		} else {
