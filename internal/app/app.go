@@ -38,6 +38,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -87,6 +88,10 @@ func Run(ctx context.Context, args []string, getenv func(string) (string, bool),
 
 // run builds the manager, hangs everything into it and starts it.
 func run(ctx context.Context, cfg *rest.Config, proc settings.Process, live *settings.Live, facts *facts, log logr.Logger) error {
+	// A controller that reads what it has just written must not find the state
+	// before: it would launch again, or delete again. (The mirror reads the cache
+	// directly and lays its own writes over it.)
+	yes := true
 	lease, renew, retry := 10*time.Second, 7*time.Second, 2*time.Second
 	namespace := proc.LeaderNamespace
 	if namespace == "" {
@@ -96,6 +101,7 @@ func run(ctx context.Context, cfg *rest.Config, proc settings.Process, live *set
 		Scheme:                        scheme(),
 		Logger:                        log,
 		Cache:                         cacheOptions(),
+		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &yes}},
 		Metrics:                       metricsserver.Options{BindAddress: "0"}, // served by us, see server.go
 		HealthProbeBindAddress:        "0",
 		LeaderElection:                proc.LeaderElect,

@@ -17,6 +17,7 @@ import (
 	"karpenter/internal/aws"
 	"karpenter/internal/aws/class"
 	"karpenter/internal/cloud"
+	"karpenter/internal/core/quantity"
 	"karpenter/internal/core/world"
 )
 
@@ -129,11 +130,11 @@ func (m *metered) Prepare(ctx context.Context, r cloud.LaunchRequest) (_ cloud.P
 func (m *metered) Launch(ctx context.Context, token string, p cloud.Prepared) (i cloud.Instance, err error) {
 	defer func(done func(error)) { done(err) }(m.time("Create"))
 	if i, err = m.to.Launch(ctx, token, p); err == nil {
-		price := "unknown"
+		price := quantity.PriceUnknown
 		if q, ok := m.to.Prices().Quote(i.Type, i.Zone, i.CapacityType); ok {
-			price = q.String()
+			price = q.Price
 		}
-		m.log.Info("launched instance", "id", i.ID, "instance-type", i.Type, "zone", i.Zone, "capacity-type", i.CapacityType, "price", price)
+		m.log.Info("launched instance", "id", i.ID, "instance-type", i.Type, "zone", i.Zone, "capacity-type", i.CapacityType, "price", price.String())
 	}
 	return i, err
 }

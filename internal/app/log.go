@@ -47,8 +47,16 @@ type sink struct {
 	w  io.Writer
 }
 
-// nameKey is where logr puts the name of the logger.
-const nameKey = "logger"
+// nameKey is where logr puts the name of the logger; controllerKey is where
+// controller-runtime puts that of a controller.
+const (
+	nameKey       = "logger"
+	controllerKey = "controller"
+)
+
+// dull are attributes that controller-runtime adds to every line and that tell
+// a person nothing which is not in the line anyway.
+var dull = map[string]bool{"controllerGroup": true, "controllerKind": true, "reconcileID": true, "namespace": true}
 
 func (c *console) Enabled(_ context.Context, l slog.Level) bool { return l >= c.level.Level() }
 
@@ -80,9 +88,13 @@ func (c *console) Handle(_ context.Context, r slog.Record) error {
 	name := "controller"
 	var fields bytes.Buffer
 	for _, a := range attrs {
-		if a.Key == nameKey {
+		a.Value = a.Value.Resolve()
+		switch {
+		case a.Key == nameKey || a.Key == controllerKey:
 			name += "." + strings.ReplaceAll(a.Value.String(), "/", ".")
 			continue
+		case dull[a.Key] && a.Value.Kind() == slog.KindString, a.Value.Kind() == slog.KindGroup:
+			continue // a group is the object that is reconciled, named by "name" too
 		}
 		key, _ := json.Marshal(a.Key)
 		if fields.Len() > 0 {
@@ -90,7 +102,7 @@ func (c *console) Handle(_ context.Context, r slog.Record) error {
 		}
 		fields.Write(key)
 		fields.WriteString(": ")
-		fields.Write(value(a.Value.Resolve()))
+		fields.Write(value(a.Value))
 	}
 	var line bytes.Buffer
 	line.WriteString(r.Time.UTC().Format("2006-01-02T15:04:05.000Z") + "\t" + r.Level.String() + "\t" + name + "\t" + r.Message)

@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -84,6 +85,9 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	meta.SetStatusCondition(&t.Status.Conditions, condition)
 	if !equality.Semantic.DeepEqual(before.Status, t.Status) {
 		err := c.Client.Status().Patch(ctx, t, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		if apierrors.IsConflict(err) {
+			return reconcile.Result{RequeueAfter: time.Second}, nil // it has changed, and is looked at again
+		}
 		if client.IgnoreNotFound(err) != nil {
 			return reconcile.Result{}, err
 		}
