@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -164,6 +166,25 @@ func TestFleetTakesTheCheapest(t *testing.T) {
 	}
 }
 
+// Weights count towards the wanted capacity and divide the price; a market is
+// asked for as much as the request says.
+func TestFleetCapacity(t *testing.T) {
+	cloud, _ := start(t, ec2.Options{})
+	in, two, none := fleet(ec2.Spot, 4, m5b, c5a), 2.0, 0.0
+	in.Target.OnDemand, in.Configs[0].Overrides[1].WeightedCapacity = 3, &two
+	markets := map[ec2.Market]int{}
+	for _, i := range must(ec2.Call(cloud, in)).Instances {
+		markets[i.Market] += len(i.IDs)
+	}
+	if markets[ec2.OnDemand] != 2 || markets[ec2.Spot] != 1 {
+		t.Errorf("got %v, want two on-demand machines of weight 2 and one spot machine", markets)
+	}
+	in.Configs[0].Overrides[1].WeightedCapacity = &none
+	if _, err := ec2.Call(cloud, in); code(err) != "InvalidParameterValue" {
+		t.Errorf("weight 0: %v", err)
+	}
+}
+
 func TestFleetPriority(t *testing.T) {
 	cloud, _ := start(t, ec2.Options{})
 	in := fleet(ec2.OnDemand, 1, c5a, m5a)
@@ -258,7 +279,7 @@ func TestAddresses(t *testing.T) {
 func TestClientToken(t *testing.T) {
 	cloud, _ := start(t, ec2.Options{})
 	must(cloud.Inject(ec2.Fault{On: "create", Match: ec2.Match{Zone: "zone-b"}, Error: "UnfulfillableCapacity", Times: 1}))
-	in := fleet(ec2.Spot, 1, m5b, m5a)
+	in := fleet("", 1, m5b, m5a)
 	in.ClientToken = "uid-1"
 	first := must(ec2.Call(cloud, in))
 	again := must(ec2.Call(cloud, in))
@@ -416,6 +437,42 @@ func TestSameSeedSameHistory(t *testing.T) {
 	}
 }
 
+func TestPlacedInstance(t *testing.T) {
+	cloud, clock := start(t, ec2.Options{Lag: time.Minute})
+	if err := cloud.Place(ec2.Instance{ID: "i-orphan", Type: "m5.large", PrivateDNS: "host-1", Tags: ec2.Tags{"cluster": "mine"}}); err != nil {
+		t.Fatal(err)
+	}
+	if l := describe(cloud, ec2.Filter{Name: "tag:cluster", Values: []string{"mine"}}); len(l) != 1 || l[0].State.Name != ec2.Running || l[0].PrivateDNS != "host-1" {
+		t.Errorf("got %+v", l)
+	}
+	if err := cloud.Place(ec2.Instance{ID: "i-orphan"}); err == nil {
+		t.Error("the id can be used twice")
+	}
+	must(ec2.Call(cloud, &ec2.TerminateInstancesInput{IDs: []string{"i-orphan"}}))
+	clock.forward(time.Minute)
+	if s := describe(cloud)[0].State.Name; s != ec2.Terminated {
+		t.Errorf("it is %s", s)
+	}
+}
+
+// What is deleted behind our back is missed from then on, and nothing breaks.
+func TestWorldEdited(t *testing.T) {
+	cloud, clock := start(t, ec2.Options{})
+	id := launched(must(ec2.Call(cloud, fleet(ec2.OnDemand, 1, m5a))))[0]
+	cloud.Edit(func(w *ec2.World) {
+		w.Subnets, w.Images, w.Offers = w.Subnets[1:], w.Images[1:], w.Offers[:2]
+	})
+	out := must(ec2.Call(cloud, fleet(ec2.OnDemand, 1, m5a, m5b)))
+	if len(out.Errors) != 2 || out.Errors[0].Code != "InvalidAMIID.NotFound" || out.Errors[1].Code != "InvalidSubnetID.NotFound" {
+		t.Errorf("got %+v", out.Errors)
+	}
+	must(ec2.Call(cloud, &ec2.TerminateInstancesInput{IDs: []string{id}}))
+	clock.forward(time.Minute)
+	if s := describe(cloud)[0].State.Name; s != ec2.Terminated {
+		t.Errorf("it is %s", s)
+	}
+}
+
 func TestStopFromOutside(t *testing.T) {
 	cloud, clock := start(t, ec2.Options{})
 	id := launched(must(ec2.Call(cloud, fleet(ec2.OnDemand, 1, m5a))))[0]
@@ -512,5 +569,29 @@ func TestDefaultWorld(t *testing.T) {
 	}
 	if types < 700 {
 		t.Errorf("only %d instance types", types)
+	}
+}
+
+// The cloud may be used from many goroutines; the race detector watches.
+func TestConcurrentUse(t *testing.T) {
+	cloud := ec2.New(ec2.Options{World: small(), BootDelay: time.Millisecond, ShutdownDelay: -1, KeepTerminated: time.Millisecond})
+	must(ec2.Call(cloud, &ec2.CreateLaunchTemplateInput{LaunchTemplateName: "tpl", Data: ec2.TemplateData{ImageID: "ami-x86"}}))
+	var events atomic.Int64
+	cloud.Subscribe(func(ec2.Event) { events.Add(1) })
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 20 {
+				ids := launched(must(ec2.Call(cloud, fleet(ec2.OnDemand, 1, m5a))))
+				must(ec2.Call(cloud, &ec2.CreateTagsInput{IDs: ids, Tags: ec2.Tags{"a": "b"}}))
+				send(t, cloud, "", "Action=DescribeInstances")
+				control(cloud, "GET", "/_sim/instances", "")
+				must(ec2.Call(cloud, &ec2.TerminateInstancesInput{IDs: ids}))
+			}
+		})
+	}
+	all.Wait()
+	if n := events.Load(); n < 4*20*3 {
+		t.Errorf("only %d events", n)
 	}
 }

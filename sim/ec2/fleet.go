@@ -2,6 +2,7 @@ package ec2
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -58,7 +59,6 @@ type TargetCapacity struct {
 type FleetOptions struct {
 	AllocationStrategy           string
 	InstanceInterruptionBehavior string
-	MaxTotalPrice                string
 }
 
 // CreateFleetOutput says what was started and what was refused.
@@ -106,6 +106,7 @@ type candidate struct {
 	Choice
 	template *Template
 	weight   float64
+	rank     float64 // the lowest is tried first
 }
 
 func (in *CreateFleetInput) do(c *Cloud) (*CreateFleetOutput, error) {
@@ -136,7 +137,7 @@ func (in *CreateFleetInput) do(c *Cloud) (*CreateFleetOutput, error) {
 	out := &CreateFleetOutput{FleetID: c.newFleetID()}
 	c.fleets[out.FleetID] = tagsFor(in.TagSpecs, "fleet")
 	wanted := map[Market]float64{OnDemand: in.Target.OnDemand, Spot: in.Target.Spot}
-	wanted[in.Target.Default] += max(in.Target.Total-in.Target.OnDemand-in.Target.Spot, 0)
+	wanted[cmp.Or(in.Target.Default, OnDemand)] += max(in.Target.Total-in.Target.OnDemand-in.Target.Spot, 0)
 	c.fill(in, out, all, OnDemand, in.OnDemandOptions, wanted[OnDemand])
 	c.fill(in, out, all, Spot, in.SpotOptions, wanted[Spot])
 	return out, nil
@@ -154,11 +155,17 @@ func (in *CreateFleetInput) check() error {
 		return invalid("TotalTargetCapacity", strconv.FormatFloat(in.Target.Total, 'f', -1, 64), "It must be between 1 and 10000.")
 	case in.Target.CapacityUnit != "" && in.Target.CapacityUnit != "units":
 		return errorf("UnsupportedOperation", "The simulation counts capacity in units only, not '%s'.", in.Target.CapacityUnit)
+	case in.SpotOptions.InstanceInterruptionBehavior != "" && in.SpotOptions.InstanceInterruptionBehavior != "terminate":
+		return errorf("UnsupportedOperation", "Simulated spot instances are terminated when interrupted, not '%s'.", in.SpotOptions.InstanceInterruptionBehavior)
 	case in.Target.Default != Spot && in.Target.Default != OnDemand && in.Target.Default != "":
 		return invalid("DefaultTargetCapacityType", string(in.Target.Default), "Expected spot or on-demand.")
 	}
-	if in.Target.Default == "" {
-		in.Target.Default = OnDemand
+	for _, c := range in.Configs {
+		for _, o := range c.Overrides {
+			if w := o.WeightedCapacity; w != nil && !(*w > 0) {
+				return invalid("WeightedCapacity", fmt.Sprint(*w), "It must be greater than 0.")
+			}
+		}
 	}
 	return checkSpecs(in.TagSpecs)
 }
@@ -167,7 +174,13 @@ func (in *CreateFleetInput) check() error {
 // trying the choices in the order of the allocation strategy. A choice that
 // was refused once is not tried again.
 func (c *Cloud) fill(in *CreateFleetInput, out *CreateFleetOutput, all []candidate, m Market, opt FleetOptions, wanted float64) {
+	if wanted <= 0 {
+		return
+	}
 	for _, one := range c.inOrder(all, m, opt.AllocationStrategy) {
+		if wanted <= 0 {
+			return
+		}
 		started := FleetInstance{Choice: one.Choice, Market: m, Type: one.Override.InstanceType}
 		o := order{typ: one.Override.InstanceType, subnet: one.Override.SubnetID, zone: one.Override.AvailabilityZone, market: m,
 			data: one.template.Data, template: one.template, tags: in.TagSpecs, fleet: out.FleetID, token: in.ClientToken}
@@ -217,7 +230,12 @@ func (c *Cloud) inOrder(all []candidate, m Market, strategy string) []candidate 
 		}
 		return float64(price) / o.weight
 	}
-	return slices.SortedStableFunc(slices.Values(all), func(a, b candidate) int { return cmp.Compare(rank(a), rank(b)) })
+	out := slices.Clone(all)
+	for i := range out {
+		out[i].rank = rank(out[i])
+	}
+	slices.SortStableFunc(out, func(a, b candidate) int { return cmp.Compare(a.rank, b.rank) })
+	return out
 }
 
 // newFleetID returns an id such as fleet-01234567-89ab-….

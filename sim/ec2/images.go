@@ -59,7 +59,6 @@ type DescribeImagesInput struct {
 	Page
 	IDs               []string `query:"ImageId"`
 	Owners            []string `query:"Owner"`
-	ExecutableBy      []string
 	IncludeDeprecated bool
 	IncludeDisabled   bool
 	Filters           []Filter `query:"Filter"`

@@ -140,6 +140,35 @@ func (c *Cloud) Instances() []Instance {
 	return out
 }
 
+// Place adds a machine that was started by somebody else, as it is described:
+// running unless State says otherwise, launched now unless Launched does, and
+// without an address or volumes of its own. It is shown at once.
+func (c *Cloud) Place(i Instance) error {
+	c.mu.Lock()
+	_, taken := c.byID[i.ID]
+	row, known := c.types[i.Type]
+	switch {
+	case i.ID == "" || taken:
+		c.mu.Unlock()
+		return fmt.Errorf("placing instance %q: the id is empty or taken", i.ID)
+	case known:
+		i.Row = *row
+	}
+	i.State, i.Market = cmp.Or(i.State, Running), cmp.Or(i.Market, OnDemand)
+	if i.Launched.IsZero() {
+		i.Launched = c.now()
+	}
+	i.Tags = maps.Clone(i.Tags)
+	c.launched++
+	i.seq = c.launched
+	c.instances = append(c.instances, &i)
+	c.byID[i.ID] = &i
+	c.move(&i, i.State, c.now())
+	c.mu.Unlock()
+	c.deliver()
+	return nil
+}
+
 // Tick applies everything that has become due.
 func (c *Cloud) Tick() {
 	c.mu.Lock()
@@ -231,7 +260,9 @@ func (c *Cloud) jitter(d time.Duration) time.Duration {
 
 // release gives back what a terminated instance held.
 func (c *Cloud) release(i *Instance) {
-	c.subnet(i.SubnetID).release(i.addr)
+	if s := c.subnet(i.SubnetID); s != nil { // it may have been deleted
+		s.release(i.addr)
+	}
 	i.PrivateIP, i.PrivateDNS, i.disks = "", "", nil
 	c.volumes = slices.DeleteFunc(c.volumes, func(v *Volume) bool {
 		return v.Instance == i.ID && v.DeleteOnTermination

@@ -204,15 +204,15 @@ func (in *DescribeInstancesInput) do(c *Cloud) (*DescribeInstancesOutput, error)
 	if len(in.IDs) > 0 && in.MaxResults != nil {
 		return nil, errorf("InvalidParameterCombination", "The parameter instancesSet cannot be used with the parameter maxResults")
 	}
-	items := c.visibleInstances()
-	if len(in.IDs) > 0 {
-		var err error
-		if items, err = c.named(in.IDs); err != nil {
-			return nil, err
-		}
+	var items []*Instance
+	var err error
+	if len(in.IDs) == 0 {
+		items = c.visibleInstances()
+	} else if items, err = c.named(in.IDs); err != nil {
+		return nil, err
 	}
 	now := c.now()
-	items, err := selectBy(items, in.Filters, instanceFilters, func(i *Instance) Tags { return i.tagsAt(now) })
+	items, err = selectBy(items, in.Filters, instanceFilters, func(i *Instance) Tags { return i.tagsAt(now) })
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 )
 
 // order asks for one machine.
@@ -181,11 +182,11 @@ type RunInstancesInput struct {
 	MinCount    int
 	MaxCount    int
 	SubnetID    string `query:"SubnetId"`
-	Placement   struct{ AvailabilityZone, Tenancy string }
+	Placement   struct{ AvailabilityZone string }
 	Template    *TemplateRef `query:"LaunchTemplate"`
 	Market      struct {
 		MarketType  Market
-		SpotOptions struct{ MaxPrice, SpotInstanceType, InstanceInterruptionBehavior string }
+		SpotOptions struct{ MaxPrice string }
 	} `query:"InstanceMarketOptions"`
 }
 
@@ -208,6 +209,7 @@ func (in *RunInstancesInput) do(c *Cloud) (*RunInstancesOutput, error) {
 	o := order{subnet: in.SubnetID, zone: in.Placement.AvailabilityZone, market: OnDemand, token: in.ClientToken, data: in.TemplateData}
 	if in.Market.MarketType == Spot {
 		o.market = Spot
+		o.maxPrice, _ = strconv.ParseFloat(in.Market.SpotOptions.MaxPrice, 64)
 	}
 	if in.Template != nil {
 		t, err := c.resolve(*in.Template)
