@@ -4,11 +4,12 @@ SHELL := bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-# Modules of this repository. The lab compiles Kubernetes, always without cgo,
-# so that one build cache serves its binaries and its tests.
-LAB := env CGO_ENABLED=0 go -C lab
+# Without cgo everywhere (but for the race detector in `check`), so that no C
+# compiler is needed and one build cache serves all modules.
+GO  := env CGO_ENABLED=0 go
+LAB := $(GO) -C lab
 
-.PHONY: help demo test test-unit test-lab check gen lab-up lab-down lab-status bench test-aws
+.PHONY: help demo test test-unit test-crds test-lab check gen lab-up lab-down lab-status bench test-aws
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,11 +17,17 @@ help: ## list the targets
 demo: ## the main job on a real control plane and a simulated EC2; KEEP=1 leaves it running
 	@$(LAB) run ./cmd/lab demo $(if $(KEEP),--keep)
 
-test: test-unit test-lab ## all tests; needs Go alone
+test: test-unit test-crds test-lab ## all tests; needs Go alone
 
 test-unit:
 	@echo "== unit tests =="
-	@go test ./...
+	@$(GO) test ./...
+
+# The tables of the CRDs lie outside the tools module, where the test cache does
+# not see them change.
+test-crds:
+	@echo "== CRDs in the API server's own validation =="
+	@$(GO) -C tools test -count=1 ./...
 
 test-lab:
 	@echo "== tests on a real control plane (the first run builds it) =="
@@ -43,7 +50,7 @@ lab-status: ## say what runs
 	@$(LAB) run ./cmd/lab status
 
 bench: ## benchmarks: time and memory
-	@go test -run '^$$' -bench . -benchmem ./internal/...
+	@$(GO) test -run '^$$' -bench . -benchmem ./internal/...
 
 test-aws: ## the provider's suite against moto_server (where it is installed)
 	@hack/test-aws.sh

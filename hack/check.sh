@@ -28,6 +28,7 @@ else
 	echo "no C compiler: without -race"
 fi
 go test "${race[@]}" ./...
+CGO_ENABLED=0 go -C tools test -count=1 ./...
 
 step "generated files"
 tools/gen.sh
