@@ -3,6 +3,7 @@ package aws
 import (
 	"context"
 	"maps"
+	"reflect"
 	"sync"
 	"time"
 
@@ -24,8 +25,8 @@ type cache[V any] struct {
 
 type cached[V any] struct {
 	value V
-	// version changes with every new answer; at is when it was given, fresh
-	// until when it is believed without asking.
+	// version changes whenever the answer is another one; at is when it was
+	// given, fresh until when it is believed without asking.
 	version uint64
 	at      time.Time
 	fresh   time.Time
@@ -88,8 +89,13 @@ func (c *cache[V]) put(key string, value V) cached[V] {
 	now := c.now()
 	// What nobody has asked for in a long time belongs to a class that is gone.
 	maps.DeleteFunc(c.answers, func(_ string, a cached[V]) bool { return now.Sub(a.fresh) > 10*c.last })
-	c.version++
-	a := cached[V]{value: value, version: c.version, at: now, fresh: now.Add(c.last)}
+	a := cached[V]{value: value, at: now, fresh: now.Add(c.last)}
+	if old, ok := c.answers[key]; ok && reflect.DeepEqual(old.value, value) {
+		a.value, a.version = old.value, old.version
+	} else {
+		c.version++
+		a.version = c.version
+	}
 	c.answers[key] = a
 	return a
 }

@@ -49,6 +49,7 @@ func (t *priceTable) refreshOnDemand(ctx context.Context, api priceAPI, now time
 	t.merge(func() {
 		if len(live) > 0 {
 			t.prices = t.prices.WithOnDemand(live, now)
+			t.version++
 		}
 		if err == nil {
 			t.onDemand = now
@@ -68,6 +69,7 @@ func (t *priceTable) refreshSpot(ctx context.Context, api priceAPI, now time.Tim
 	t.merge(func() {
 		if err == nil {
 			t.prices, t.spot = t.prices.WithSpot(live, now), now
+			t.version++
 		}
 	})
 	return t.old("spot", t.since(&t.spot), now, err)
@@ -83,7 +85,6 @@ func (t *priceTable) merge(change func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	change()
-	t.version++
 }
 
 // old says what serves on after an error.

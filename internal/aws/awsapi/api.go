@@ -66,6 +66,7 @@ func New(ctx context.Context, c Config) (*API, error) {
 	if loaded.Region == "" {
 		return nil, errors.New("the AWS region is not known: set AWS_REGION")
 	}
+	loaded.HTTPClient = withWholeBodies(loaded.HTTPClient)
 	return &API{
 		region: loaded.Region,
 		ec2:    ec2.NewFromConfig(loaded),

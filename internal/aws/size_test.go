@@ -1,0 +1,32 @@
+package aws_test
+
+import (
+	"testing"
+
+	"karpenter/internal/aws/launch"
+	"karpenter/internal/core/label"
+	"karpenter/sim/ec2"
+)
+
+// TestWideRequestStaysSmall: the order for sixty types in four zones must fit
+// into an annotation many times over (Kubernetes allows 256 KiB for all).
+func TestWideRequestStaysSmall(t *testing.T) {
+	r := newRig(t, ec2.Options{})
+	req := request("t1")
+	req.Requirements = []label.Requirement{in(label.CapacityType, "spot", "on-demand"), in(label.Arch, "amd64", "arm64")}
+	prepared := r.prepare(req)
+	order, err := launch.Decode(prepared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(order.Types) != launch.MaxTypes || len(order.Fleet.Configs) != 2 {
+		t.Errorf("%d types with %d images, want %d with 2", len(order.Types), len(order.Fleet.Configs), launch.MaxTypes)
+	}
+	if len(prepared) > 16<<10 {
+		t.Errorf("%d types and %d offerings take %d bytes", len(order.Types), len(order.Fleet.Keys()), len(prepared))
+	}
+	t.Logf("%d types, %d offerings: %d bytes", len(order.Types), len(order.Fleet.Keys()), len(prepared))
+	if got := r.launch("t1", prepared); got.CapacityType != label.Spot {
+		t.Errorf("launched %s", got.CapacityType)
+	}
+}
