@@ -56,7 +56,7 @@ const (
 
 // dull are attributes that controller-runtime adds to every line and that tell
 // a person nothing which is not in the line anyway.
-var dull = map[string]bool{"controllerGroup": true, "controllerKind": true, "reconcileID": true, "namespace": true}
+var dull = map[string]bool{"controllerGroup": true, "controllerKind": true, "reconcileID": true}
 
 func (c *console) Enabled(_ context.Context, l slog.Level) bool { return l >= c.level.Level() }
 
@@ -93,7 +93,7 @@ func (c *console) Handle(_ context.Context, r slog.Record) error {
 		case a.Key == nameKey || a.Key == controllerKey:
 			name += "." + strings.ReplaceAll(a.Value.String(), "/", ".")
 			continue
-		case dull[a.Key] && a.Value.Kind() == slog.KindString, a.Value.Kind() == slog.KindGroup:
+		case dull[a.Key], a.Key == "namespace" && a.Value.String() == "", a.Value.Kind() == slog.KindGroup:
 			continue // a group is the object that is reconciled, named by "name" too
 		}
 		key, _ := json.Marshal(a.Key)

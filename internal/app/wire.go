@@ -78,7 +78,7 @@ func wire(ctx context.Context, mgr manager.Manager, proc settings.Process, live 
 		SetupWithManager(manager.Manager) error
 	}{
 		&claim.Controller{Ledger: book, Cloud: cloud, Events: events, Settings: live.Get, NominatedUntil: look.NominatedUntil, Now: now},
-		&drain.Controller{Ledger: book, Cloud: cloud, Events: events, Now: now},
+		&drain.Controller{Ledger: book, Cloud: cloud, Events: events, Now: now, Metrics: drain.NewMetrics(metrics.Registry)},
 		&gc.Controller{Ledger: book, Live: mgr.GetAPIReader(), Cloud: cloud, Events: events, Now: now},
 		&replace.Controller{Client: kube, Events: events, Now: now, Log: log.WithName("replace"), Disrupted: counts.Disrupted},
 		&pool.Controller{Client: kube, Class: &v1alpha1.AWSNodeTemplate{}, Check: check(provider), Events: events, Now: now, Log: log.WithName("pool")},

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	apiv1 "karpenter/api/v1"
@@ -220,9 +221,11 @@ func (p *Planner) read(ctx context.Context, t disrupt.Target) (*apiv1.NodeClaim,
 	return claim, node, err
 }
 
+// nodeNamed stands for the node in events; as the kubelet does, its name stands
+// for its UID.
 func nodeNamed(name string) *corev1.Node {
 	n := &corev1.Node{}
-	n.Name = name
+	n.Name, n.UID = name, types.UID(name)
 	return n
 }
 

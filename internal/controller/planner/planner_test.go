@@ -21,7 +21,6 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	apiv1 "karpenter/api/v1"
 	"karpenter/api/v1alpha5"
@@ -74,8 +73,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 	}
 	r := &rig{t: t, now: t0}
 	r.kube = fake.NewClientBuilder().WithScheme(s).WithReturnManagedFields().WithObjects(objects...).
-		WithStatusSubresource(&v1alpha5.Provisioner{}, &apiv1.NodeClaim{}).
-		WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: ownField}).Build()
+		WithStatusSubresource(&v1alpha5.Provisioner{}, &apiv1.NodeClaim{}).Build()
 	size := quantity.Resources{MilliCPU: 4000, MemoryBytes: 16 << 30, Pods: 50}
 	catalog := world.Catalog{Types: []world.InstanceType{{Name: "m.xlarge", Capacity: size, Allocatable: size,
 		Labels: map[string]string{label.InstanceType: "m.xlarge", label.Arch: "amd64", label.OS: "linux",
@@ -88,24 +86,6 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 		Now: func() time.Time { return r.now }, Metrics: NewMetrics(prometheus.NewRegistry()), Log: logr.Discard(),
 	}
 	return r
-}
-
-// ownField notes who wrote a nomination, which the fake API server does not do
-// for patches.
-func ownField(ctx context.Context, c client.Client, sub string, o client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-	if err := c.SubResource(sub).Patch(ctx, o, patch, opts...); err != nil {
-		return err
-	}
-	p, ok := o.(*corev1.Pod)
-	if !ok {
-		return nil
-	}
-	p.ManagedFields = []metav1.ManagedFieldsEntry{}
-	if options := (&client.SubResourcePatchOptions{}).ApplyOptions(opts); p.Status.NominatedNodeName != "" {
-		p.ManagedFields = append(p.ManagedFields, metav1.ManagedFieldsEntry{Manager: options.FieldManager, Operation: "Update", APIVersion: "v1",
-			FieldsType: "FieldsV1", Subresource: "status", FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:nominatedNodeName":{}}}`)})
-	}
-	return c.Update(ctx, p)
 }
 
 // pass moves the clock and makes a pass.

@@ -160,7 +160,7 @@ func about(claim *apiv1.NodeClaim) client.Object {
 		return claim
 	}
 	n := &corev1.Node{}
-	n.Name = claim.Status.NodeName
+	n.Name, n.UID = claim.Status.NodeName, types.UID(claim.Status.NodeName) // as the kubelet does
 	return n
 }
 

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -55,25 +56,26 @@ func Strip(p *corev1.Pod) {
 
 // Set nominates the pod for the node, or takes our nomination back if node is
 // empty. It does nothing where the pod is bound, going, or nominated by
-// somebody else. The pod must be as it was read: if it has changed since, the
-// API server answers with a conflict and nothing happens.
+// somebody else. It is a server-side apply of that one field: whatever else of
+// the pod has changed since it was read does not matter, and if somebody else
+// has nominated it meanwhile the API server answers with a conflict.
 func Set(ctx context.Context, c client.SubResourceWriter, p *corev1.Pod, node string) error {
 	now, ours := Of(p)
 	if p.Spec.NodeName != "" || p.DeletionTimestamp != nil || now == node || now != "" && !ours {
 		return nil
 	}
-	var value any
-	if node != "" {
-		value = node
+	body := map[string]any{
+		"apiVersion": "v1", "kind": "Pod",
+		"metadata": map[string]any{"namespace": p.Namespace, "name": p.Name, "uid": p.UID},
 	}
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": p.UID, "resourceVersion": p.ResourceVersion},
-		"status":   map[string]any{"nominatedNodeName": value},
-	})
+	if node != "" { // a field that we no longer name is removed
+		body["status"] = map[string]any{"nominatedNodeName": node}
+	}
+	patch, err := json.Marshal(body)
 	if err != nil {
 		return err
 	}
 	target := &corev1.Pod{}
 	target.Name, target.Namespace = p.Name, p.Namespace
-	return c.Patch(ctx, target, client.RawPatch("application/merge-patch+json", patch), client.FieldOwner(Manager))
+	return c.Patch(ctx, target, client.RawPatch(types.ApplyPatchType, patch), client.FieldOwner(Manager))
 }
