@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"karpenter/api/aws/v1alpha1"
 	"karpenter/internal/aws"
 	"karpenter/internal/aws/awsapi"
+	"karpenter/internal/aws/catalog"
 	"karpenter/internal/aws/class"
 	"karpenter/internal/aws/launch"
 	"karpenter/internal/cloud"
@@ -71,12 +74,28 @@ func newRig(t *testing.T, opt ec2.Options) *rig {
 	t.Helper()
 	c := &clock{now: time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)}
 	opt.Now = c.Now
+	if opt.World == nil {
+		opt.World = smallWorld()
+	}
 	sim := ec2.New(opt)
 	server := httptest.NewServer(sim.Handler())
 	t.Cleanup(server.Close)
 	r := newProvider(t, server.URL, sim.Region(), c.Now)
 	r.sim, r.clock = sim, c
 	return r
+}
+
+// smallWorld has a few families of instance types, which makes for quick
+// answers.
+func smallWorld() *ec2.World {
+	w := ec2.DefaultWorld("us-west-2", catalog.RegionZones("us-west-2"), 0)
+	keep := func(name string) bool {
+		family, _, _ := strings.Cut(name, ".")
+		return slices.Contains([]string{"m5", "m6a", "m6g", "g4dn"}, family)
+	}
+	w.Types = slices.DeleteFunc(w.Types, func(r catalog.Row) bool { return !keep(r.Name) })
+	w.Offers = slices.DeleteFunc(w.Offers, func(o ec2.Offer) bool { return !keep(o.Type) })
+	return &w
 }
 
 // newProvider makes a provider for any endpoint that speaks EC2.

@@ -3,6 +3,7 @@ package aws_test
 import (
 	"testing"
 
+	"karpenter/internal/aws/catalog"
 	"karpenter/internal/aws/launch"
 	"karpenter/internal/core/label"
 	"karpenter/sim/ec2"
@@ -11,7 +12,8 @@ import (
 // TestWideRequestStaysSmall: the order for sixty types in four zones must fit
 // into an annotation many times over (Kubernetes allows 256 KiB for all).
 func TestWideRequestStaysSmall(t *testing.T) {
-	r := newRig(t, ec2.Options{})
+	w := ec2.DefaultWorld("us-west-2", catalog.RegionZones("us-west-2"), 0)
+	r := newRig(t, ec2.Options{World: &w})
 	req := request("t1")
 	req.Requirements = []label.Requirement{in(label.CapacityType, "spot", "on-demand"), in(label.Arch, "amd64", "arm64")}
 	prepared := r.prepare(req)

@@ -98,6 +98,9 @@ type NoCapacityError struct {
 }
 
 func (e *NoCapacityError) Error() string {
+	if len(e.Refused) == 0 {
+		return "no capacity: " + e.Detail
+	}
 	keys := make([]string, 0, 5)
 	for _, k := range e.Refused[:min(len(e.Refused), 5)] {
 		keys = append(keys, k.String())

@@ -16,7 +16,9 @@ const RefusalMemory = 3 * time.Minute
 type Unavailable = Memory[OfferingKey]
 
 // NewUnavailable returns an empty table of refused offerings.
-func NewUnavailable(now func() time.Time) *Unavailable { return NewMemory[OfferingKey](now, RefusalMemory) }
+func NewUnavailable(now func() time.Time) *Unavailable {
+	return NewMemory[OfferingKey](now, RefusalMemory)
+}
 
 // Memory remembers keys for a fixed time. It is safe for use by several
 // goroutines.

@@ -98,7 +98,7 @@ func TestChoose(t *testing.T) {
 		},
 		"nothing is large enough": {
 			all, cloud.LaunchRequest{Requests: quantity.Resources{MilliCPU: 100_000}},
-			"no capacity: none of 5 instance types offers cpu 100 with the labels asked for (refused: )",
+			"no capacity: none of 5 instance types offers cpu 100 with the labels asked for",
 		},
 		"all that fits was refused": {
 			[]world.InstanceType{kind("m5.large", "amd64", 2000, "!a/spot/40"), kind("m5.xlarge", "amd64", 4000, "b/spot/50")},
