@@ -10,6 +10,7 @@ import (
 	"karpenter/internal/core/quantity"
 	"karpenter/internal/core/schedule"
 	"karpenter/internal/core/world"
+	"karpenter/internal/kube/convert"
 )
 
 // input is the problem format of the benchmark.
@@ -110,7 +111,7 @@ func snapshot(in *input, policy world.Policy) *world.Snapshot {
 	}
 	s.Catalogs[key] = c
 	for i := range in.DaemonSets {
-		d := pod(&in.DaemonSets[i])
+		d := convert.Pod(&in.DaemonSets[i])
 		s.Daemons = append(s.Daemons, world.Daemon{ObjectName: d.ObjectName, Template: d})
 	}
 	for i := range in.Nodes {
@@ -124,13 +125,13 @@ func snapshot(in *input, policy world.Policy) *world.Snapshot {
 			Joined: true, Ready: true, Registered: true, Initialized: true,
 		}
 		for j := range n.Pods {
-			node.Pods = append(node.Pods, pod(&n.Pods[j]))
+			node.Pods = append(node.Pods, convert.Pod(&n.Pods[j]))
 		}
 		s.Nodes = append(s.Nodes, node)
 	}
 	s.Pending = make([]world.Pod, len(in.Pods))
 	for i := range in.Pods {
-		s.Pending[i] = pod(&in.Pods[i])
+		s.Pending[i] = convert.Pod(&in.Pods[i])
 	}
 	return s
 }
@@ -158,33 +159,6 @@ func requirements(in []corev1.NodeSelectorRequirement) []label.Requirement {
 	var out []label.Requirement
 	for _, r := range in {
 		out = append(out, label.Requirement{Key: r.Key, Op: label.Op(r.Operator), Values: r.Values})
-	}
-	return out
-}
-
-func pod(p *corev1.Pod) world.Pod {
-	out := world.Pod{ObjectName: world.ObjectName{Namespace: p.Namespace, Name: p.Name}, UID: string(p.UID), Labels: p.Labels, Created: p.CreationTimestamp.Time}
-	for i := range p.OwnerReferences {
-		out.Owner = world.Owner{Kind: p.OwnerReferences[i].Kind, Name: p.OwnerReferences[i].Name}
-	}
-	out.Requests.Pods = 1
-	for i := range p.Spec.Containers {
-		for name, q := range p.Spec.Containers[i].Resources.Requests {
-			switch name {
-			case corev1.ResourceCPU:
-				out.Requests.MilliCPU += q.MilliValue()
-			case corev1.ResourceMemory:
-				out.Requests.MemoryBytes += q.Value()
-			default:
-				out.Requests = out.Requests.With(string(name), out.Requests.Get(string(name))+q.Value())
-			}
-		}
-	}
-	if len(p.Spec.NodeSelector) > 0 {
-		out.Selector = label.FromLabels(p.Spec.NodeSelector)
-	}
-	for _, t := range p.Spec.Tolerations {
-		out.Tolerations = append(out.Tolerations, world.Toleration{Key: t.Key, Op: string(t.Operator), Value: t.Value, Effect: world.Effect(t.Effect)})
 	}
 	return out
 }

@@ -1,29 +1,51 @@
 package schedule
 
 import (
+	"math"
+	"slices"
+
 	"karpenter/internal/core/label"
 )
 
-// refill computes what a machine of the candidate would hold of the pods that
-// are left: next always the pods whose shape matches the room left best.
+// refill puts pods on a machine of the candidate: next always those that match
+// the shape of the room left best and are worth most for what they take.
 func (pk *packer) refill(g *candidates, c *candidate) {
 	c.fresh, c.worth, c.fill = true, 0, c.fill[:0]
 	if !pk.shop.affords(c.offer) {
 		return
 	}
-	n := pk.shop.d.n()
-	total := pk.shop.roomOf(c.offer)
-	room := make([]int64, n)
-	copy(room, total)
-	weight := make([]float64, n)
-	taken := make([]int, len(g.members))
-	var masks []label.Mask
-	active := make([]int, 0, len(g.members))
-	for i := range g.members {
-		if g.members[i].class.left() > 0 {
-			active = append(active, i)
+	taken, worth := pk.fill(g, c.offer)
+	c.worth = worth
+	for i, n := range taken {
+		if n > 0 {
+			c.fill = append(c.fill, portion{i, n})
 		}
 	}
+}
+
+// fill returns how many pods of each member the offer holds, and their worth.
+func (pk *packer) fill(g *candidates, offer int) (taken []int, worth float64) {
+	total := pk.shop.roomOf(offer)
+	room := slices.Clone(total)
+	weight := make([]float64, len(room))
+	taken = make([]int, len(g.members))
+	active := make([]int, 0, len(g.members)) // that still fit
+	keen := make([]float64, len(g.members))  // worth for what they take, see below
+	for i := range g.members {
+		c := g.members[i].class
+		if c.left() == 0 || !fits(c.request, room) {
+			continue
+		}
+		rent := 1e-9
+		for d, r := range c.request {
+			rent += g.most[d] * float64(r)
+		}
+		// The root: shape matters more than worth, or the pods that would fill
+		// the gaps are used up where they are worth most, and missed later.
+		keen[i] = math.Sqrt(c.value / rent)
+		active = append(active, i)
+	}
+	var masks []label.Mask
 	for {
 		for d := range weight {
 			weight[d] = 0
@@ -33,9 +55,9 @@ func (pk *packer) refill(g *candidates, c *candidate) {
 		}
 		best, at := -1.0, -1
 		keep := active[:0]
+		pk.shop.stats.Evaluations += int64(len(active))
 		for _, i := range active {
 			m := &g.members[i]
-			pk.shop.stats.Evaluations++
 			if taken[i] >= m.class.left() || !fits(m.class.request, room) {
 				continue
 			}
@@ -45,23 +67,17 @@ func (pk *packer) refill(g *candidates, c *candidate) {
 				}
 			}
 			keep = append(keep, i)
-			score, share := 0.0, 0.0
+			score := 0.0
 			for d, r := range m.class.request {
-				if r > 0 {
-					score += weight[d] * float64(r)
-					share += float64(r) / float64(total[d])
-				}
+				score += weight[d] * float64(r)
 			}
-			if share > 0 {
-				score *= m.class.value / share
-			}
-			if score > best {
+			if score *= keen[i]; score > best {
 				best, at = score, i
 			}
 		}
 		active = keep
 		if at < 0 {
-			break
+			return taken, worth
 		}
 		m := &g.members[at]
 		k := times(m.class.request, room, m.class.left()-taken[at])
@@ -69,15 +85,10 @@ func (pk *packer) refill(g *candidates, c *candidate) {
 			k = max(1, k/8)
 		}
 		taken[at] += k
-		c.worth += float64(k) * m.class.value
+		worth += float64(k) * m.class.value
 		masks, _ = meet(masks, m.way.masks)
 		for d, r := range m.class.request {
 			room[d] -= r * int64(k)
-		}
-	}
-	for i, k := range taken {
-		if k > 0 {
-			c.fill = append(c.fill, portion{i, k})
 		}
 	}
 }

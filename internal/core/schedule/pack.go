@@ -25,6 +25,7 @@ type packer struct {
 type candidates struct {
 	members []member
 	offers  []candidate
+	most    []float64 // the most that a member pays for a unit of each resource
 }
 
 // member is a class that may use the candidates, with the way in which it does.
@@ -232,20 +233,19 @@ func (pk *packer) remaining() float64 {
 func (pk *packer) appraise() {
 	pk.classes = slices.DeleteFunc(pk.classes, func(c *class) bool { return c.left() == 0 })
 	appraise(pk.shop, pk.classes, pk.policy)
-	most := make([]float64, pk.shop.d.n())
 	for _, g := range pk.groups {
 		g.members = slices.DeleteFunc(g.members, func(m member) bool { return m.class.left() == 0 })
-		clear(most)
+		g.most = make([]float64, pk.shop.d.n())
 		for _, m := range g.members {
 			for d, unit := range m.class.unit {
-				most[d] = max(most[d], unit)
+				g.most[d] = max(g.most[d], unit)
 			}
 		}
 		for i := range g.offers {
 			c := &g.offers[i]
 			c.fresh, c.worth = false, 1e-9*float64(len(pk.shop.market.offers))
 			for d, room := range pk.shop.roomOf(c.offer) {
-				c.worth += most[d] * float64(max(0, room))
+				c.worth += g.most[d] * float64(max(0, room))
 			}
 		}
 	}
@@ -253,8 +253,10 @@ func (pk *packer) appraise() {
 
 // cheapest returns the candidate that costs least for what it holds. A fill is
 // computed only when it might win, and again only when the pods for it are gone:
-// with fewer pods left a machine seldom becomes better than it was.
+// with fewer pods left a machine seldom becomes better than it was. Of those
+// that are dearer by no more than the tie tolerance, the one that holds most.
 func (pk *packer) cheapest() (*candidates, *candidate) {
+	tie := 1 + float64(pk.policy.TieToleranceMicros)/1e6
 	for {
 		var group *candidates
 		var best *candidate
@@ -269,11 +271,33 @@ func (pk *packer) cheapest() (*candidates, *candidate) {
 		if best == nil {
 			return nil, nil
 		}
-		if best.fresh && pk.stands(group, best) {
+		if !pk.current(group, best) {
+			pk.refill(group, best)
+			continue
+		}
+		if tie == 1 {
 			return group, best
 		}
-		pk.refill(group, best)
+		for _, g := range pk.groups {
+			for i := range g.offers {
+				c := &g.offers[i]
+				within := func() bool { return c.worth > best.worth && c.cost <= rate*tie*c.worth }
+				if within() && !pk.current(g, c) {
+					pk.refill(g, c)
+				}
+				if within() {
+					group, best = g, c
+				}
+			}
+		}
+		return group, best
 	}
+}
+
+// current reports whether the fill was computed with the present worths and can
+// still be bought as it is.
+func (pk *packer) current(g *candidates, c *candidate) bool {
+	return c.fresh && pk.stands(g, c)
 }
 
 // stands reports whether the fill can still be bought as it is.
