@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"karpenter/internal/aws/catalog"
 	"karpenter/lab/boot"
 	"karpenter/sim/ec2"
 )
@@ -53,10 +54,49 @@ func (l *Lab) machine(i ec2.Instance) boot.Machine {
 		PrivateDNS: i.PrivateDNS, PrivateIP: i.PrivateIP, UserData: i.UserData,
 		Arch: "amd64", VCPU: i.Row.VCPU, MemoryMiB: i.Row.MemoryMiB,
 		MaxENIs: i.Row.MaxENIs, IPv4PerENI: i.Row.IPv4PerENI,
-		RootGiB: 20,
+		RootGiB: l.rootGiB(i.ID), Devices: devices(i.Row),
 	}
 	if slices.Contains(i.Row.Arch, "arm64") {
 		m.Arch = "arm64"
 	}
 	return m
+}
+
+const (
+	rootDevice     = "/dev/xvda" // of Amazon Linux 2
+	defaultRootGiB = 20
+)
+
+// rootGiB is the size of the machine's root volume.
+func (l *Lab) rootGiB(id string) int64 {
+	out, err := ec2.Call(l.Cloud, &ec2.DescribeVolumesInput{
+		Filters: []ec2.Filter{{Name: "attachment.instance-id", Values: []string{id}}},
+	})
+	if err != nil {
+		return defaultRootGiB
+	}
+	for _, v := range out.Volumes {
+		for _, a := range v.Attachments {
+			if a.Device == rootDevice && v.Size > 0 {
+				return v.Size
+			}
+		}
+	}
+	return defaultRootGiB
+}
+
+// devices are the extended resources that the machine's device plugins would
+// announce.
+func devices(row catalog.Row) map[string]int64 {
+	found := map[string]int64{}
+	for _, g := range row.GPUs {
+		name, ok := map[string]string{"NVIDIA": "nvidia.com/gpu", "AMD": "amd.com/gpu", "Habana": "habana.ai/gaudi"}[g.Manufacturer]
+		if ok {
+			found[name] += g.Count
+		}
+	}
+	for _, n := range row.Neuron {
+		found["aws.amazon.com/neuron"] += n.Count
+	}
+	return found
 }

@@ -31,7 +31,7 @@ func TestControllerKilledBetweenCreateFleetAndStatus(t *testing.T) {
 			shared.Controller.Kill()
 		}
 	})
-	starts := shared.Controller.Starts()
+	starts, before := shared.Controller.Starts(), len(instances(name))
 	namespace(t, name)
 	apply(t, pool(name, "node.kubernetes.io/instance-type=m6a.large")+pod(name, "only", name, "1", "1Gi"))
 
@@ -39,7 +39,7 @@ func TestControllerKilledBetweenCreateFleetAndStatus(t *testing.T) {
 	if !killed.Load() || shared.Controller.Starts() <= starts {
 		t.Fatalf("the controller was not killed (killed %v, started %d times)", killed.Load(), shared.Controller.Starts()-starts)
 	}
-	ours := instances(name)
+	ours := instances(name)[before:]
 	if len(ours) != 1 {
 		t.Fatalf("%d instances were started, want exactly one: %v", len(ours), ours)
 	}
@@ -72,7 +72,7 @@ func TestSupervisorKilled(t *testing.T) {
 	}
 	state := filepath.Join(root, ".lab", "test-supervisor")
 	supervisor := build.Supervisor(root, state)
-	if err := build.Refresh(t.Context(), supervisor); err != nil {
+	if err := build.Refresh(t.Context(), supervisor, nil); err != nil {
 		t.Fatal(err)
 	}
 	labd := func(args ...string) string {

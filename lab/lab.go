@@ -133,7 +133,7 @@ func (l *Lab) startParts(ctx, life context.Context) error {
 	if !l.opt.NoController {
 		parts.Go(func() error {
 			program := build.Controller(l.opt.Root, l.opt.State)
-			if err := build.Refresh(ctx, program); err != nil {
+			if err := build.Refresh(ctx, program, nil); err != nil {
 				return err
 			}
 			l.Controller = &Controller{lab: l, program: program.Path()}

@@ -25,14 +25,18 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// kubeletAnnotation tells kwok (cluster/stages.yaml) whether the node's kubelet
-// runs.
-const kubeletAnnotation = "lab/kubelet"
+// Annotations that tell kwok (cluster/stages.yaml) whether the node's kubelet
+// runs and when it is Ready.
+const (
+	kubeletAnnotation = "lab/kubelet"
+	readyAnnotation   = "lab/ready-after"
+)
 
 // Delays of real machines, shortened. Zero means at once.
 type Delays struct {
 	Boot    time.Duration // running → the kubelet registers
 	Cloud   time.Duration // registered → labelled by the cloud controller
+	Ready   time.Duration // registered → Ready (the network plugin has started)
 	Devices time.Duration // labelled → device plugins announce devices
 	Silence time.Duration // machine gone → the Node's Ready is Unknown
 	Removal time.Duration // … → the cloud controller removes the Node
@@ -40,7 +44,7 @@ type Delays struct {
 
 // DefaultDelays are long enough to make a difference, short enough to watch.
 var DefaultDelays = Delays{
-	Boot: time.Second, Cloud: 300 * time.Millisecond, Devices: 2 * time.Second,
+	Boot: time.Second, Cloud: 300 * time.Millisecond, Ready: 2 * time.Second, Devices: 2 * time.Second,
 	Silence: 5 * time.Second, Removal: 5 * time.Second,
 }
 
@@ -108,6 +112,13 @@ func (a *Agent) Gone(id string) {
 	a.do(id, "removing the node of", func() error { return a.remove(a.ctx, id, node) })
 }
 
+// runs reports whether the machine has been started again.
+func (a *Agent) runs(id string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.cancel[id] != nil
+}
+
 func (a *Agent) do(id, what string, f func() error) {
 	a.work.Go(func() {
 		if err := f(); err != nil && a.ctx.Err() == nil {
@@ -124,8 +135,11 @@ func (a *Agent) boot(ctx context.Context, m Machine, memoryPercent int64) error 
 	if err != nil {
 		return err
 	}
-	node.Annotations = map[string]string{kubeletAnnotation: "running"}
-	if _, err := a.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
+	node.Annotations = map[string]string{kubeletAnnotation: "running", readyAnnotation: a.delays.Ready.String()}
+	if _, err := a.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); errors.IsAlreadyExists(err) {
+		// It was stopped and runs again; a Node of another machine stays as it is.
+		return a.update(ctx, node.Name, m.ID, func(n *corev1.Node) { n.Annotations = merged(n.Annotations, node.Annotations) })
+	} else if err != nil {
 		return fmt.Errorf("registering node %s: %w", node.Name, err)
 	}
 	a.log.Info("node registered", "instance", m.ID, "node", node.Name, "type", m.Type, "zone", m.Zone)
@@ -171,7 +185,7 @@ func (a *Agent) remove(ctx context.Context, id, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := sleep(ctx, a.delays.Silence); err != nil {
+	if err := sleep(ctx, a.delays.Silence); err != nil || a.runs(id) {
 		return nil
 	}
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -193,7 +207,7 @@ func (a *Agent) remove(ctx context.Context, id, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := sleep(ctx, a.delays.Removal); err != nil {
+	if err := sleep(ctx, a.delays.Removal); err != nil || a.runs(id) {
 		return nil
 	}
 	node, err := a.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})

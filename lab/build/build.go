@@ -19,6 +19,7 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // CacheEnv names the environment variable that moves the folder of built
@@ -183,9 +184,14 @@ func Ensure(ctx context.Context, programs []Program, progress *Progress) error {
 }
 
 // Refresh builds a program whether or not its binary is there; unchanged
-// sources cost about a second.
-func Refresh(ctx context.Context, p Program) error {
-	return compile(ctx, p, func(string) {})
+// sources cost about a second. It says nothing unless it takes long; progress
+// may be nil.
+func Refresh(ctx context.Context, p Program, progress *Progress) error {
+	if progress == nil {
+		return compile(ctx, p, func(string) {})
+	}
+	progress.total, progress.quiet = 1, time.Now().Add(patience)
+	return progress.program(ctx, 0, p)
 }
 
 // compile builds one program into a temporary name and renames it, so that a

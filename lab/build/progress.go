@@ -20,6 +20,9 @@ import (
 // heartbeat is the longest silence when the output is not a terminal.
 const heartbeat = 20 * time.Second
 
+// patience is how long a refresh may take before it is shown.
+const patience = 3 * time.Second
+
 // Progress shows which program is being built, how many of how many, how many
 // of its packages are compiled, and the time taken. On a terminal one line is
 // rewritten; elsewhere a line is printed at least every 20 seconds.
@@ -37,6 +40,8 @@ type Progress struct {
 	compiled int
 	stale    int // packages to compile, 0 = not known
 	printed  time.Time
+	quiet    time.Time // nothing is shown before
+	shown    bool
 }
 
 // NewProgress writes to out, as to a terminal if it is one.
@@ -100,7 +105,7 @@ func (p *Progress) program(ctx context.Context, index int, prog Program) error {
 		p.phase = "failed"
 	}
 	p.show(true)
-	if p.tty {
+	if p.tty && p.shown {
 		fmt.Fprintln(p.out)
 	}
 	return err
@@ -152,10 +157,10 @@ func (p *Progress) tick(ctx context.Context) {
 
 // show prints the state; force prints it even if nothing is due.
 func (p *Progress) show(force bool) {
-	if !p.tty && !force && time.Since(p.printed) < heartbeat {
+	if !p.tty && !force && time.Since(p.printed) < heartbeat || !p.shown && time.Now().Before(p.quiet) {
 		return
 	}
-	p.printed = time.Now()
+	p.printed, p.shown = time.Now(), true
 	what := p.phase
 	if p.phase == "compiling" {
 		what = fmt.Sprintf("%d of %d packages", min(p.compiled, p.stale), p.stale)

@@ -76,6 +76,9 @@ func (d *Demo) Play(ctx context.Context) error {
 	for _, s := range steps {
 		d.Screen.Title(s.title)
 		if err := s.play(d, ctx); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
 			d.line.flush(true)
 			d.Screen.Bad("%v", err)
 			d.Screen.Say("The controller's log is %s.", filepath.Join(d.State, "logs", "karpenter.log"))

@@ -165,7 +165,7 @@ func (o *observer) node(before, now *corev1.Node) {
 	}
 	turned := func(key string) bool { return before.Labels[key] != "true" && now.Labels[key] == "true" }
 	if turned(label.Registered) {
-		say("is registered: labels and taints are put right")
+		say("is registered: labels and taints are right")
 	}
 	if !isReady(before) && isReady(now) {
 		say("is Ready")

@@ -12,6 +12,7 @@ func main() {
 	n := flag.Int("n", 1000, "")
 	seed := flag.Uint64("seed", 1, "")
 	show := flag.Bool("show", false, "")
+	story := flag.Bool("story", false, "")
 	flag.Parse()
 	j, err := agreement.NewJudge()
 	if err != nil {
@@ -24,13 +25,23 @@ func main() {
 	for i := range *n {
 		s := *seed + uint64(i)
 		c := agreement.Generate(s)
-		r, err := agreement.Check(j, c, agreement.Solve, s, false)
+		r, err := agreement.Check(j, c, agreement.Solve, s, *story)
 		if err != nil {
-			panic(err)
+			panic(fmt.Sprint(s, err))
 		}
 		planned += r.Planned
 		left += r.Left
 		machines += r.Machines
+		for k, v := range r.Rebuy {
+			if v {
+				count[fmt.Sprint("rebuy", k)]++
+			}
+		}
+		for k, v := range r.Empty {
+			if v {
+				count[fmt.Sprint("empty", k)]++
+			}
+		}
 		if r.Left > 0 {
 			withLeft++
 		}
@@ -42,12 +53,12 @@ func main() {
 			}
 			if *show {
 				c = agreement.Shrink(c, func(c *agreement.Cluster) bool {
-					r, err := agreement.Check(j, c, agreement.Solve, s, false)
+					r, err := agreement.Check(j, c, agreement.Solve, s, *story)
 					return err == nil && r.Disagreement != nil && r.Disagreement.Rule == d.Rule
 				})
 				y, _ := c.YAML()
 				fmt.Println(string(y))
-				r, _ := agreement.Check(j, c, agreement.Solve, s, false)
+				r, _ := agreement.Check(j, c, agreement.Solve, s, *story)
 				fmt.Println(r.Disagreement)
 			}
 		}

@@ -70,7 +70,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	// The sources may be newer than the supervisor; it rebuilds the controller
 	// itself, while the control plane starts.
-	if err := build.Refresh(ctx, supervisor); err != nil || args[0] == "build" {
+	if err := build.Refresh(ctx, supervisor, build.NewProgress(os.Stderr)); err != nil || args[0] == "build" {
 		return err
 	}
 	return syscall.Exec(supervisor.Path(), append([]string{supervisor.Path(), "--root", root}, args...), os.Environ())

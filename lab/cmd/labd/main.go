@@ -23,6 +23,10 @@ func main() {
 		if errors.Is(err, flag.ErrHelp) {
 			return
 		}
+		if ctx.Err() != nil {
+			fmt.Fprintln(os.Stderr, "lab: interrupted")
+			os.Exit(130)
+		}
 		fmt.Fprintln(os.Stderr, "lab:", err)
 		os.Exit(1)
 	}
