@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"karpenter/api/aws/v1alpha1"
@@ -97,5 +98,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 // SetupWithManager registers the controller.
 func (c *Controller) SetupWithManager(m manager.Manager) error {
-	return builder.ControllerManagedBy(m).Named("class").For(&v1alpha1.AWSNodeTemplate{}).Complete(c)
+	return builder.ControllerManagedBy(m).Named("class").
+		For(&v1alpha1.AWSNodeTemplate{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})). // our status must not wake us
+		Complete(c)
 }

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	apiv1 "karpenter/api/v1"
@@ -151,10 +152,13 @@ func (c *Controller) set(p *v1alpha5.Provisioner, reason, problem string) {
 
 // SetupWithManager registers the controller.
 func (c *Controller) SetupWithManager(m manager.Manager) error {
+	// Statuses are left out: ours must not wake us, and what a class finds is
+	// asked, not read.
+	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	return builder.ControllerManagedBy(m).Named("pool").
-		For(&v1alpha5.Provisioner{}).
+		For(&v1alpha5.Provisioner{}, changed).
 		Watches(&apiv1.NodeClaim{}, handler.EnqueueRequestsFromMapFunc(owner)).
-		Watches(c.Class, handler.EnqueueRequestsFromMapFunc(c.users)).
+		Watches(c.Class, handler.EnqueueRequestsFromMapFunc(c.users), changed).
 		Complete(c)
 }
 
