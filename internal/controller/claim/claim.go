@@ -47,7 +47,9 @@ type Controller struct {
 	// NominatedUntil says until when pods are expected on a node; nil: nobody
 	// plans pods onto nodes that exist.
 	NominatedUntil func(node string) time.Time
-	Now            func() time.Time
+	// Disrupted counts a machine that is given up; nil: nobody counts.
+	Disrupted func(reason, pool string)
+	Now       func() time.Time
 
 	mu     sync.Mutex
 	memory map[types.UID]memory
@@ -204,8 +206,15 @@ func (c *Controller) act(ctx context.Context, p *pass, step lifecycle.Step) erro
 
 // giveUp deletes the record; draining does the rest.
 func (c *Controller) giveUp(ctx context.Context, claim *v1.NodeClaim, reason string) error {
-	log.FromContext(ctx).Info("giving a machine up", "nodeclaim", claim.Name, "reason", reason)
-	return c.Ledger.Delete(ctx, claim)
+	if err := c.Ledger.Delete(ctx, claim); err != nil {
+		return err
+	}
+	log.FromContext(ctx).Info("gave a machine up", "nodeclaim", claim.Name, "reason", reason)
+	if c.Disrupted != nil {
+		_, pool := dialect.Owner(claim.Labels)
+		c.Disrupted(reason, pool)
+	}
+	return nil
 }
 
 func (c *Controller) say(about client.Object, events []lifecycle.Event) {

@@ -70,9 +70,9 @@ func (c *Controller) failed(ctx context.Context, p *pass, cause error) (time.Tim
 	var slow *cloud.ThrottledError
 	switch {
 	case errors.As(cause, &none):
-		return time.Time{}, c.refused(ctx, p, "InsufficientCapacity", "InsufficientCapacityError", cause)
+		return time.Time{}, c.refused(ctx, p, "InsufficientCapacityError", lifecycle.InsufficientCapacity, cause)
 	case errors.As(cause, &bad):
-		return time.Time{}, c.refused(ctx, p, "NodeClassNotReady", "NodeClassNotReady", cause)
+		return time.Time{}, c.refused(ctx, p, "NodeClassNotReady", lifecycle.ClassNotReady, cause)
 	}
 	reason := "LaunchFailed"
 	if errors.As(cause, &slow) {
@@ -93,9 +93,9 @@ func (c *Controller) failed(ctx context.Context, p *pass, cause error) (time.Tim
 
 // refused writes down that there is no machine and never will be, so that
 // nobody has to look for it, and gives the record up.
-func (c *Controller) refused(ctx context.Context, p *pass, reason, event string, cause error) error {
-	c.Events.Event(p.claim, corev1.EventTypeWarning, event, cause.Error())
-	err := c.Ledger.Note(ctx, p.claim, "", lifecycle.Condition{Type: lifecycle.Launched, Status: lifecycle.False, Reason: reason, Message: cause.Error()})
+func (c *Controller) refused(ctx context.Context, p *pass, word, reason string, cause error) error {
+	c.Events.Event(p.claim, corev1.EventTypeWarning, word, cause.Error())
+	err := c.Ledger.Note(ctx, p.claim, "", lifecycle.Condition{Type: lifecycle.Launched, Status: lifecycle.False, Reason: word, Message: cause.Error()})
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,7 @@ import (
 	"karpenter/internal/kube/dialect"
 	"karpenter/internal/kube/event"
 	"karpenter/internal/kube/ledger"
+	"karpenter/internal/kube/nominate"
 )
 
 // Cloud ends machines.
@@ -45,7 +46,9 @@ type Controller struct {
 	Ledger *ledger.Ledger
 	Cloud  Cloud
 	Events event.Recorder
-	Now    func() time.Time
+	// Metrics may be nil.
+	Metrics *Metrics
+	Now     func() time.Time
 
 	mu    sync.Mutex
 	tries map[string]map[types.UID]try // of evictions, by node and pod
@@ -55,8 +58,10 @@ type Controller struct {
 type pass struct {
 	claim *v1.NodeClaim // or nil
 	node  *corev1.Node  // or nil
-	pods  []corev1.Pod
-	in    lifecycle.DrainInput
+	pods  []corev1.Pod  // on the node
+	// nominated are pods for which room is kept there.
+	nominated []corev1.Pod
+	in        lifecycle.DrainInput
 }
 
 // Reconcile does what is to be done now for the NodeClaim of this name, or for
@@ -141,6 +146,14 @@ func (c *Controller) observe(ctx context.Context, p *pass) (err error) {
 	}
 	facts := ledger.Facts(p.node, p.claim, p.pods)
 	p.in.Node = &facts
+	if p.nominated, err = c.Ledger.PodsNominated(ctx, p.node.Name); err != nil {
+		return err
+	}
+	p.in.Nominated = nil
+	for i := range p.nominated {
+		node, ours := nominate.Of(&p.nominated[i])
+		p.in.Nominated = append(p.in.Nominated, lifecycle.Expected{ObjectName: name(&p.nominated[i]), Nominated: node, Ours: ours})
+	}
 	p.in.Attachments, err = c.attachments(ctx, p)
 	return err
 }
@@ -200,6 +213,12 @@ func (c *Controller) act(ctx context.Context, p *pass, step lifecycle.DrainStep)
 			return again, err
 		}
 	}
+	for _, pod := range named(p.nominated, step.Withdraw) {
+		// A hint: the scheduler looks elsewhere by itself, only later.
+		if err := nominate.Set(ctx, c.Ledger.Client.Status(), pod, ""); err != nil {
+			log.FromContext(ctx).V(1).Info("nomination could not be taken back", "pod", name(pod).String(), "error", err.Error())
+		}
+	}
 	again = earlier(again, c.evict(ctx, p, step.Evict))
 	if err := c.remove(ctx, p, step.Remove); err != nil {
 		return again, err
@@ -236,13 +255,17 @@ func (c *Controller) release(ctx context.Context, p *pass, step lifecycle.DrainS
 			return err
 		}
 		c.forget(p.node.Name)
-		log.FromContext(ctx).Info("node is gone", "node", p.node.Name, "after", c.Now().Sub(p.node.DeletionTimestamp.Time).Round(time.Second).String())
+		took := c.Now().Sub(p.node.DeletionTimestamp.Time)
+		c.Metrics.nodeGone(pool(p.node), took)
+		log.FromContext(ctx).Info("node is gone", "node", p.node.Name, "after", took.Round(time.Second).String())
 	}
 	if step.ReleaseRecord {
 		if err := c.Ledger.Release(ctx, p.claim); err != nil {
 			return err
 		}
-		log.FromContext(ctx).Info("machine is gone", "nodeclaim", p.claim.Name)
+		took := c.Now().Sub(p.claim.DeletionTimestamp.Time)
+		c.Metrics.claimGone(pool(p.claim), took)
+		log.FromContext(ctx).Info("machine is gone", "nodeclaim", p.claim.Name, "after", took.Round(time.Second).String())
 	}
 	return nil
 }
@@ -269,6 +292,11 @@ func (c *Controller) patient(ctx context.Context, err error) error {
 		return nil
 	}
 	return err
+}
+
+func pool(o client.Object) string {
+	_, name := dialect.Owner(o.GetLabels())
+	return name
 }
 
 func earlier(a, b time.Time) time.Time {

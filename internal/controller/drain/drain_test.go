@@ -26,6 +26,7 @@ import (
 	"karpenter/internal/core/lifecycle"
 	"karpenter/internal/kube/dialect"
 	"karpenter/internal/kube/ledger"
+	"karpenter/internal/kube/nominate"
 )
 
 var start = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -64,7 +65,7 @@ func newStage(t *testing.T, objects ...client.Object) *stage {
 		}
 	}
 	s := &stage{t: t, now: start, said: map[string]string{}, state: cloud.Running, token: "uid-claim", ends: 2, denied: map[string]error{}}
-	b := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1.NodeClaim{}).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+	b := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1.NodeClaim{}, &corev1.Pod{}).WithReturnManagedFields().WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			return s.call(fmt.Sprintf("patch %T", o), func() error { return c.Patch(ctx, o, p, opts...) })
 		},
@@ -440,6 +441,21 @@ func TestNodesWithoutARecord(t *testing.T) {
 			t.Errorf("a foreign node was touched: %v", s.calls)
 		}
 	})
+}
+
+func TestNominationsAreTakenBack(t *testing.T) {
+	waiting := pod("w", func(p *corev1.Pod) {
+		p.Spec.NodeName, p.Status.NominatedNodeName = "", "node-1"
+		p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: nominate.Manager, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status", APIVersion: "v1",
+			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:nominatedNodeName":{}}}`)}}
+	})
+	s := newStage(t, claim(), node(), waiting)
+	s.delete(claim())
+	s.run("test-abcde", 1)
+	p := pod("w")
+	if s.exists(p, "w"); p.Status.NominatedNodeName != "" {
+		t.Errorf("still nominated to %q: %v", p.Status.NominatedNodeName, s.calls)
+	}
 }
 
 func TestDeadMachine(t *testing.T) {

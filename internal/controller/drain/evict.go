@@ -39,7 +39,7 @@ type try struct {
 func (c *Controller) evict(ctx context.Context, p *pass, pods []world.ObjectName) time.Time {
 	var again time.Time
 	var refused []string
-	for _, pod := range p.named(pods) {
+	for _, pod := range named(p.pods, pods) {
 		t := c.try(p.node.Name, pod.UID)
 		if p.in.Now.Before(t.notBefore) {
 			again = earlier(again, t.notBefore)
@@ -108,7 +108,7 @@ func (c *Controller) budgets(ctx context.Context, pod *corev1.Pod) []string {
 // remove deletes pods whose time is up, with the grace that is left.
 func (c *Controller) remove(ctx context.Context, p *pass, removals []lifecycle.Removal) error {
 	for _, r := range removals {
-		for _, pod := range p.named([]world.ObjectName{r.Pod}) {
+		for _, pod := range named(p.pods, []world.ObjectName{r.Pod}) {
 			err := c.Ledger.Client.Delete(ctx, pod, client.GracePeriodSeconds(r.GraceSeconds), client.Preconditions{UID: &pod.UID})
 			if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 				continue
@@ -123,13 +123,13 @@ func (c *Controller) remove(ctx context.Context, p *pass, removals []lifecycle.R
 	return nil
 }
 
-// named returns the pods of these names, in this order.
-func (p *pass) named(names []world.ObjectName) []*corev1.Pod {
+// named picks the pods of these names, in this order.
+func named(pods []corev1.Pod, names []world.ObjectName) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, n := range names {
-		for i := range p.pods {
-			if name(&p.pods[i]) == n {
-				out = append(out, &p.pods[i])
+		for i := range pods {
+			if name(&pods[i]) == n {
+				out = append(out, &pods[i])
 			}
 		}
 	}

@@ -23,6 +23,7 @@ import (
 	"karpenter/internal/core/lifecycle"
 	"karpenter/internal/core/world"
 	"karpenter/internal/kube/convert"
+	"karpenter/internal/kube/dialect"
 	"karpenter/internal/kube/event"
 	"karpenter/internal/kube/ledger"
 )
@@ -45,7 +46,9 @@ type Controller struct {
 	Live   client.Reader
 	Cloud  Cloud
 	Events event.Recorder
-	Now    func() time.Time
+	// Disrupted counts a machine that is given up; nil: nobody counts.
+	Disrupted func(reason, pool string)
+	Now       func() time.Time
 }
 
 // Pass looks once and removes what it finds. What fails does not keep the rest.
@@ -80,6 +83,9 @@ func (c *Controller) Pass(ctx context.Context) error {
 		c.Events.Event(claim, corev1.EventTypeWarning, "GarbageCollected", fmt.Sprintf("instance %s or its node is gone", claim.Status.ProviderID))
 		if err := c.Ledger.Delete(ctx, claim); err != nil {
 			errs = append(errs, fmt.Errorf("deleting NodeClaim %q: %w", name, err))
+		} else if c.Disrupted != nil {
+			_, pool := dialect.Owner(claim.Labels)
+			c.Disrupted(lifecycle.GarbageCollected, pool)
 		}
 	}
 	for i := range nodes.Items {

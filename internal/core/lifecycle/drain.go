@@ -37,6 +37,8 @@ type DrainInput struct {
 	Instance *Instance
 	// Attachments of volumes to the node.
 	Attachments []Attachment
+	// Nominated are the pods for which room is kept on the node.
+	Nominated []Expected
 	// Cordon: the pool's nodes are also made unschedulable, and pods that
 	// tolerate that stay (v1alpha5). Otherwise pods that tolerate the
 	// disruption taint stay.
@@ -84,6 +86,7 @@ type DrainStep struct {
 	Events []Event
 	// DeleteRecord and DeleteNode ask the API server to delete the other half.
 	DeleteRecord, DeleteNode bool
+	Withdraw                 []world.ObjectName // take our nomination back
 	Evict                    []world.ObjectName // through the Eviction API
 	Remove                   []Removal          // deleted directly
 	// LookUp: look the instance up and ask again; nothing else is to be done.
@@ -143,7 +146,8 @@ func unanswered(r *world.Record) bool {
 	return r.ProviderID == "" && r.LaunchRequest != "" && r.Launched.Status != False
 }
 
-// mark keeps new pods and traffic off the node. A finalizer is put on a node
+// mark keeps new pods and traffic off the node, and frees the pods that were
+// pointed to it. A finalizer is put on a node
 // that never had one, so that it outlives its instance too.
 func mark(in *DrainInput, s *DrainStep) {
 	n := in.Node
@@ -155,6 +159,11 @@ func mark(in *DrainInput, s *DrainStep) {
 	}
 	s.Node.Cordon = in.Cordon && !n.Unschedulable
 	s.Node.Hold = !n.Held && n.DeletedAt == nil
+	for _, p := range in.Nominated {
+		if p.Ours {
+			s.Withdraw = append(s.Withdraw, p.ObjectName)
+		}
+	}
 }
 
 // emptied sees to it that the pods go, and reports whether all have gone that
@@ -319,21 +328,27 @@ func (in *DrainInput) gone() bool {
 		if r == nil || r.InstanceTerminating {
 			return true
 		}
+		since, patience := r.Launched.Since, unseen
 		if r.ProviderID == "" {
-			return r.DeletedAt != nil && !in.Now.Before(r.DeletedAt.Add(inFlight))
+			patience = inFlight
 		}
-		return !in.Now.Before(r.Launched.Since.Add(unseen))
+		if !r.Launched.True() && r.DeletedAt != nil { // when it was launched was never written down
+			since = *r.DeletedAt
+		}
+		return !in.Now.Before(since.Add(patience))
 	}
 	return false
 }
 
+// release lets go of the Node first, so that the record outlives it. A Node
+// that somebody else holds is not waited for.
 func (in *DrainInput) release(s *DrainStep) {
-	if in.Node != nil {
-		s.ReleaseNode = in.Node.Held && !s.DeleteNode
+	if in.Node != nil && (in.Node.Held || s.DeleteNode) {
+		s.ReleaseNode = !s.DeleteNode
 		s.Again = in.Now.Add(DrainPoll)
 		return
 	}
-	s.ReleaseRecord = true
+	s.ReleaseRecord = in.Record != nil && !s.DeleteRecord
 }
 
 func names(pods []world.ObjectName) string {

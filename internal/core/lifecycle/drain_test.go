@@ -161,6 +161,10 @@ func TestMark(t *testing.T) {
 	if !s.DeleteNode || s.DeleteRecord || told(s) != "evict a" {
 		t.Errorf("deleting the record deletes the node: %+v", s)
 	}
+	fresh.Nominated = []Expected{{pod("mine"), "node-1", true}, {pod("theirs"), "node-1", false}}
+	if s := Drain(fresh); !slices.Equal(s.Withdraw, []world.ObjectName{pod("mine")}) {
+		t.Errorf("nominations that are no longer true: %v", s.Withdraw)
+	}
 	fresh.Cordon = false
 	if s := Drain(fresh); s.Node.Cordon {
 		t.Errorf("only Provisioners cordon: %+v", s.Node)
@@ -199,6 +203,8 @@ func TestEndOfTheInstance(t *testing.T) {
 		"drained, too new to be known":          {leaving(found(Absent), young), terminate},
 		"drained, new, was being terminated":    {leaving(found(Absent), young, asked), node},
 		"drained, nobody can tell which":        {leaving(found(Unidentified)), node},
+		"drained, known before written":         {leaving(found(Absent), deletedNow, func(in *DrainInput) { in.Record.Launched = world.Condition{} }), terminate},
+		"drained, somebody else holds the node": {leaving(found(Ended), func(in *DrainInput) { in.Node.Held = false }), record},
 		"pods on a dead node":                   {leaving(notReady, pods(named("a"))), lookUp},
 		"pods on a dead node of a dead machine": {leaving(notReady, pods(named("a")), found(Ended)), node},
 		"pods on a dead node, machine alive":    {leaving(notReady, pods(named("a")), found(Alive)), wait},

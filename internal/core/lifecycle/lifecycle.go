@@ -150,8 +150,10 @@ type Event struct {
 
 // Why a record is deleted; also the value of the metric label "reason".
 const (
-	LaunchTimeout       = "launch_timeout"
-	RegistrationTimeout = "registration_timeout"
-	LaunchRefused       = "launch_refused"
-	GarbageCollected    = "garbage_collected"
+	LaunchTimeout        = "launch_timeout"
+	RegistrationTimeout  = "registration_timeout"
+	LaunchRefused        = "launch_refused" // one of the next two; the condition tells which
+	InsufficientCapacity = "insufficient_capacity"
+	ClassNotReady        = "nodeclass_not_ready"
+	GarbageCollected     = "garbage_collected"
 )

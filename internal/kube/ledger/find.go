@@ -110,16 +110,18 @@ func (l *Ledger) Pool(ctx context.Context, kind, name string) (world.Pool, bool,
 	return pool, err == nil, nil
 }
 
-// PodsOn returns the pods that are bound to the node.
+// PodsOn returns the pods that are bound to the node. They belong to the cache:
+// they must not be changed.
 func (l *Ledger) PodsOn(ctx context.Context, node string) ([]corev1.Pod, error) {
 	var list corev1.PodList
-	err := l.Client.List(ctx, &list, client.MatchingFields{podByNode: node})
+	err := l.Client.List(ctx, &list, client.MatchingFields{podByNode: node}, client.UnsafeDisableDeepCopy)
 	return list.Items, err
 }
 
-// PodsNominated returns the pods for which room is kept on the node.
+// PodsNominated returns the pods for which room is kept on the node. They belong
+// to the cache: they must not be changed.
 func (l *Ledger) PodsNominated(ctx context.Context, node string) ([]corev1.Pod, error) {
 	var list corev1.PodList
-	err := l.Client.List(ctx, &list, client.MatchingFields{podByNomination: node})
+	err := l.Client.List(ctx, &list, client.MatchingFields{podByNomination: node}, client.UnsafeDisableDeepCopy)
 	return list.Items, err
 }

@@ -10,12 +10,15 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -61,7 +64,21 @@ func (l *Ledger) Prepared(ctx context.Context, claim *v1.NodeClaim, request clou
 
 // Launched writes down which instance the record got. Labels come first: the
 // provider ID, in the status, says that nothing is left to write.
+//
+// A record that changed in the meantime, most likely because it is being
+// deleted, gets at least the provider ID, so that its machine is found.
 func (l *Ledger) Launched(ctx context.Context, claim *v1.NodeClaim, i cloud.Instance) error {
+	read := claim.DeepCopy()
+	err := l.launched(ctx, claim, i)
+	if apierrors.IsConflict(err) {
+		known := read.DeepCopy()
+		known.Status.ProviderID, known.Status.ImageID = i.ProviderID, i.ImageID
+		err = errors.Join(err, client.IgnoreNotFound(l.Client.Status().Patch(ctx, known, client.MergeFrom(read))))
+	}
+	return err
+}
+
+func (l *Ledger) launched(ctx context.Context, claim *v1.NodeClaim, i cloud.Instance) error {
 	err := l.patch(ctx, claim, func() { claim.Labels = launchedLabels(claim, i.Labels) })
 	if err != nil {
 		return err
@@ -146,7 +163,7 @@ func locked(before client.Object) client.Patch {
 
 func (l *Ledger) set(claim *v1.NodeClaim, c lifecycle.Condition) {
 	if len(c.Message) > conditionMessageMax {
-		c.Message = c.Message[:conditionMessageMax-3] + "..."
+		c.Message = strings.ToValidUTF8(c.Message[:conditionMessageMax-3], "") + "..."
 	}
 	meta.SetStatusCondition(&claim.Status.Conditions, metav1.Condition{
 		Type: string(c.Type), Status: metav1.ConditionStatus(c.Status), Reason: c.Reason, Message: c.Message,
