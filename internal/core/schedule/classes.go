@@ -115,14 +115,22 @@ func (c *class) take(n int) []int32 {
 // comparePods is the order in which pods are tried: most urgent, most cpu, most
 // memory, oldest, then by name. Constraints have no part in it.
 func comparePods(a, b *world.Pod) int {
-	return cmp.Or(
-		cmp.Compare(b.Priority, a.Priority),
-		cmp.Compare(b.Requests.MilliCPU, a.Requests.MilliCPU),
-		cmp.Compare(b.Requests.MemoryBytes, a.Requests.MemoryBytes),
-		a.Created.Compare(b.Created),
-		strings.Compare(a.UID, b.UID),
-		a.Compare(b.ObjectName),
-	)
+	if c := cmp.Compare(b.Priority, a.Priority); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(b.Requests.MilliCPU, a.Requests.MilliCPU); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(b.Requests.MemoryBytes, a.Requests.MemoryBytes); c != 0 {
+		return c
+	}
+	if c := a.Created.Compare(b.Created); c != 0 {
+		return c
+	}
+	if c := strings.Compare(a.UID, b.UID); c != 0 {
+		return c
+	}
+	return a.Compare(b.ObjectName)
 }
 
 // classify groups pods, which are in order, into classes. Classes come in the
