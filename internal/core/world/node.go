@@ -30,6 +30,9 @@ type Node struct {
 	Allocatable quantity.Resources `json:"allocatable"`
 	Capacity    quantity.Resources `json:"capacity"`
 	Created     time.Time          `json:"created"`
+	// AttachLimits caps the number of different volumes per CSI driver; a
+	// driver that is not listed has no limit.
+	AttachLimits []quantity.Amount `json:"attachLimits,omitempty"`
 
 	Joined      bool `json:"joined,omitempty"`      // a Node object exists
 	Ready       bool `json:"ready,omitempty"`       // its Ready condition is True

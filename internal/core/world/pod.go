@@ -31,6 +31,18 @@ type Pod struct {
 	Preferred   []Preference `json:"preferred,omitempty"`
 	Tolerations []Toleration `json:"tolerations,omitempty"`
 
+	// Spread, Affinity and AntiAffinity are rules between pods, as written.
+	Spread       []Spread  `json:"spread,omitempty"`
+	Affinity     []PodTerm `json:"affinity,omitempty"`
+	AntiAffinity []PodTerm `json:"antiAffinity,omitempty"`
+	// HostPorts are the ports of the node that the pod takes.
+	HostPorts []HostPort `json:"hostPorts,omitempty"`
+	// Volumes is where the volumes can be reached; empty: everywhere.
+	Volumes VolumeTerms `json:"volumes,omitempty"`
+	// Attach lists the volumes that count against attach limits, sorted by
+	// driver and volume.
+	Attach []Attachment `json:"attach,omitempty"`
+
 	// Refused says why this pod is not planned: it asks for something that is
 	// not understood, or for something that does not exist. Empty: planned.
 	Refused string `json:"refused,omitempty"`

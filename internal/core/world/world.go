@@ -130,6 +130,8 @@ type InstanceType struct {
 	Labels      map[string]string  `json:"labels"`
 	Capacity    quantity.Resources `json:"capacity"`
 	Allocatable quantity.Resources `json:"allocatable"`
+	// AttachLimits is what [Node.AttachLimits] will be on such nodes.
+	AttachLimits []quantity.Amount `json:"attachLimits,omitempty"`
 	// Offerings are sorted by zone, then capacity type.
 	Offerings []Offering `json:"offerings"`
 }
