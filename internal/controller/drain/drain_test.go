@@ -444,15 +444,17 @@ func TestNodesWithoutARecord(t *testing.T) {
 }
 
 func TestNominationsAreTakenBack(t *testing.T) {
-	waiting := pod("w", func(p *corev1.Pod) {
-		p.Spec.NodeName, p.Status.NominatedNodeName = "", "node-1"
-		p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: nominate.Manager, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status", APIVersion: "v1",
-			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:nominatedNodeName":{}}}`)}}
-	})
+	waiting := pod("w", func(p *corev1.Pod) { p.Spec.NodeName = "" })
 	s := newStage(t, claim(), node(), waiting)
+	if err := nominate.Set(t.Context(), s.store.Status(), waiting, "node-1"); err != nil {
+		t.Fatal(err)
+	}
 	s.delete(claim())
 	s.run("test-abcde", 1)
 	p := pod("w")
+	if !slices.Contains(s.calls, "patch status of *v1.Pod") {
+		t.Errorf("calls: %v", s.calls)
+	}
 	if s.exists(p, "w"); p.Status.NominatedNodeName != "" {
 		t.Errorf("still nominated to %q: %v", p.Status.NominatedNodeName, s.calls)
 	}
