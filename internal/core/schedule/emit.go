@@ -3,6 +3,7 @@ package schedule
 import (
 	"cmp"
 	"encoding/binary"
+	"maps"
 	"slices"
 	"strings"
 
@@ -38,7 +39,7 @@ func (p *problem) raise(m *machine, known map[string]*offering) Machine {
 		known[string(key)] = o
 	}
 	out := Machine{
-		Pool: m.shop.pool.Name, Requests: o.requests, Requirements: o.requirements, Labels: o.labels,
+		Pool: m.shop.pool.Name, Requests: o.requests, Requirements: o.requirements, Labels: maps.Clone(o.labels),
 		Options: o.options, Price: o.options[0].Price,
 	}
 	for _, k := range m.picks {

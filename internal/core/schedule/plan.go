@@ -42,8 +42,8 @@ type Placement struct {
 }
 
 // Machine is a machine to be bought. Every one of its options suits all its
-// pods and the daemon pods that will run there. Machines may share slices
-// and maps; nobody may change them.
+// pods and the daemon pods that will run there. Machines may share slices,
+// which nobody may change.
 type Machine struct {
 	Pool string             `json:"pool"`
 	Pods []world.ObjectName `json:"pods"`
