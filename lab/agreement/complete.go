@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	"karpenter/api/v1alpha5"
 	"karpenter/internal/core/label"
@@ -50,7 +51,7 @@ func (t *trial) couldGo(j *Judge, name world.ObjectName, candidates []candidate)
 		}
 	}
 	for _, c := range candidates {
-		if why := q.on(imagine(c.node, c.daemons)); why == "" {
+		if why := q.on(c.node); why == "" {
 			return bad("new", "a new %s in %s (%s) of pool %s", c.option.kind.Name, c.option.zone, c.option.market, c.pool)
 		}
 	}
@@ -75,10 +76,9 @@ func (t *trial) roomLeft(q *question, m *machine) bool {
 
 // candidate is a machine that could still be bought.
 type candidate struct {
-	pool    string
-	option  option
-	node    *corev1.Node
-	daemons []*corev1.Pod
+	pool   string
+	option option
+	node   fwk.NodeInfo // with its daemon pods
 }
 
 // candidates are all machines that ready Provisioners could still buy within
@@ -105,7 +105,7 @@ func (t *trial) candidates() []candidate {
 				for _, labels := range labelings {
 					at := option{kind, o.Zone, o.CapacityType}
 					if n := t.newNode(p, at, labels); n != nil && meets(n.Labels, reqs) {
-						out = append(out, candidate{p.Name, at, n, t.daemonPods(n)})
+						out = append(out, candidate{p.Name, at, imagine(n, t.daemonPods(n))})
 					}
 				}
 			}

@@ -15,9 +15,14 @@ func daemonPod(ds *appsv1.DaemonSet, n *corev1.Node) *corev1.Pod {
 	if should, _ := daemoncontroller.NodeShouldRunDaemonPod(klog.Logger{}, n, ds); !should {
 		return nil
 	}
+	return newDaemonPod(ds, n.Name)
+}
+
+// newDaemonPod makes the pod of a DaemonSet for a node. It is not bound.
+func newDaemonPod(ds *appsv1.DaemonSet, node string) *corev1.Pod {
 	yes := true
 	p := daemoncontroller.NewPod(ds, "").DeepCopy()
-	p.Name = ds.Name + "-" + n.Name
+	p.Name = ds.Name + "-" + node
 	p.UID = types.UID(p.Name)
 	p.CreationTimestamp = ago(0)
 	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: ds.Name, UID: ds.UID, Controller: &yes}}

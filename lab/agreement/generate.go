@@ -43,24 +43,26 @@ var features = []feature{
 // function and a line here.
 type constraint struct {
 	name string
-	add  func(*draft, *corev1.PodSpec)
+	// share scales how often it is asked for: some leave few places open.
+	share float64
+	add   func(*draft, *corev1.PodSpec)
 }
 
 var constraints = []constraint{
-	{"extended resources", extendedResources},
-	{"init containers", initContainers},
-	{"overhead", overhead},
-	{"node selector", nodeSelector},
-	{"required node affinity", requiredAffinity},
-	{"preferred node affinity", preferredAffinity},
-	{"tolerations", tolerations},
+	{"extended resources", 0.5, extendedResources},
+	{"init containers", 0.5, initContainers},
+	{"overhead", 0.5, overhead},
+	{"node selector", 0.7, nodeSelector},
+	{"required node affinity", 1, requiredAffinity},
+	{"preferred node affinity", 1, preferredAffinity},
+	{"tolerations", 1, tolerations},
 }
 
 // Generate makes the cluster of a seed.
 func Generate(seed uint64) *Cluster {
 	d := &draft{Cluster: &Cluster{Region: "us-west-2"}, r: rand.New(rand.NewPCG(seed, 0x6b61)), likely: map[string]float64{}}
 	for _, c := range constraints {
-		d.likely[c.name] = d.pick3(0, 0.25, 0.7)
+		d.likely[c.name] = d.pick3(0, 0.1, 0.5) * c.share
 	}
 	for _, f := range features {
 		f.add(d)

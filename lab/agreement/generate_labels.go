@@ -15,10 +15,10 @@ const aws = "karpenter.k8s.aws/"
 // values that occur on nodes and some that do not.
 var vocabulary = []word{
 	{key: label.Zone, values: []string{"us-west-2a", "us-west-2b", "us-west-2c", "us-west-2x"}},
-	{key: label.Region, values: []string{"us-west-2", "eu-west-1"}},
+	{key: label.Region, values: []string{"us-west-2", "us-west-2", "us-west-2", "eu-west-1"}},
 	{key: label.InstanceType, values: []string{"m5.large", "m5.xlarge", "c6a.xlarge", "r5.2xlarge", "m6g.xlarge", "g4dn.xlarge", "t3.large"}},
-	{key: label.Arch, values: []string{"amd64", "arm64"}},
-	{key: label.OS, values: []string{"linux", "windows"}},
+	{key: label.Arch, values: []string{"amd64", "amd64", "arm64"}},
+	{key: label.OS, values: []string{"linux", "linux", "linux", "windows"}},
 	{key: label.CapacityType, values: []string{"spot", "on-demand"}},
 	{key: aws + "instance-category", values: []string{"m", "c", "r", "t", "g"}},
 	{key: aws + "instance-family", values: []string{"m5", "c6a", "r5", "t3", "m6g", "g4dn"}},
@@ -54,8 +54,11 @@ type word struct {
 }
 
 func (d *draft) word() word {
-	if d.chance(0.15) {
+	switch {
+	case d.chance(0.1):
 		return pick(d, fromPods)
+	case d.chance(0.3):
+		return vocabulary[0] // zones matter most
 	}
 	return pick(d, vocabulary)
 }
@@ -75,7 +78,7 @@ func (d *draft) expression(w word) corev1.NodeSelectorRequirement {
 		}
 	case n < 16:
 		out.Operator, out.Values = corev1.NodeSelectorOpNotIn, some(d, w.values, 3)
-	case n < 18:
+	case n < 19:
 		out.Operator = corev1.NodeSelectorOpExists
 	default:
 		out.Operator = corev1.NodeSelectorOpDoesNotExist
@@ -94,7 +97,7 @@ func (d *draft) number(w word) string {
 
 func nodeSelector(d *draft, s *corev1.PodSpec) {
 	s.NodeSelector = map[string]string{}
-	for range d.between(1, 2) {
+	for range max(1, d.between(0, 2)) {
 		w := d.word()
 		s.NodeSelector[w.key] = pick(d, w.values)
 	}
@@ -102,7 +105,7 @@ func nodeSelector(d *draft, s *corev1.PodSpec) {
 
 func (d *draft) term() corev1.NodeSelectorTerm {
 	var t corev1.NodeSelectorTerm
-	for range d.between(1, 3) {
+	for range max(1, d.between(-1, 3)) {
 		t.MatchExpressions = append(t.MatchExpressions, d.expression(d.word()))
 	}
 	return t

@@ -2,6 +2,7 @@ package agreement
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -44,13 +45,13 @@ func daemons(d *draft) {
 type stage int
 
 const (
-	initialized  stage = iota
-	registered         // startup taints, and resources that are not reported yet
-	joined             // the kubelet has made its Node, nothing is put right yet
-	launched           // the instance exists, its Node does not
-	begun              // the record exists, nothing was bought
-	deleting           // initialised, and on its way out
-	died               // initialised, and its kubelet does not answer
+	initialized stage = iota
+	registered        // startup taints, and resources that are not reported yet
+	joined            // the kubelet has made its Node, nothing is put right yet
+	launched          // the instance exists, its Node does not
+	begun             // the record exists, nothing was bought
+	deleting          // initialised, and on its way out
+	died              // initialised, and its kubelet does not answer
 )
 
 // machines are what the Provisioners have bought before.
@@ -197,7 +198,7 @@ func boundPods(d *draft) {
 func promises(d *draft) {
 	for i := range d.Claims {
 		claim := &d.Claims[i]
-		if claim.DeletionTimestamp != nil || claim.Status.NodeName != "" || !d.chance(0.5) {
+		if claim.DeletionTimestamp != nil || d.inUse(claim) || !d.chance(0.5) {
 			continue
 		}
 		var names []world.ObjectName
@@ -211,4 +212,12 @@ func promises(d *draft) {
 			claim.Annotations[dialect.AnnotationPlannedPods] = names[0].String()
 		}
 	}
+}
+
+// inUse reports whether pods run on the record's machine.
+func (d *draft) inUse(claim *karpv1.NodeClaim) bool {
+	return slices.ContainsFunc(d.Nodes, func(n corev1.Node) bool {
+		return n.Spec.ProviderID == claim.Status.ProviderID && (n.Labels[label.Initialized] == "true" ||
+			slices.ContainsFunc(d.Pods, func(p corev1.Pod) bool { return p.Spec.NodeName == n.Name }))
+	})
 }

@@ -12,6 +12,7 @@ import (
 	"karpenter/api/v1alpha5"
 	"karpenter/internal/admission"
 	"karpenter/internal/core/label"
+	"karpenter/internal/kube/convert"
 )
 
 // provisioners makes one to three of them; about one in ten is not ready.
@@ -19,11 +20,17 @@ func provisioners(d *draft) {
 	for i := range d.between(1, 3) {
 		name := fmt.Sprintf("pool-%d", i)
 		p := d.provisioner(name)
-		for admission.ValidateProvisioner(&p) != nil {
+		for admission.ValidateProvisioner(&p) != nil || !d.canBuy(&p) && d.chance(0.9) {
 			p = d.provisioner(name)
 		}
 		d.Provisioners = append(d.Provisioners, p)
 	}
+}
+
+// canBuy reports whether any type and zone satisfies the Provisioner itself.
+func (d *draft) canBuy(p *v1alpha5.Provisioner) bool {
+	pool, err := convert.Pool(p)
+	return err == nil && len(survivors(d.Cluster, convert.Claim(pool, convert.Machine{Requirements: pool.Requirements}))) > 0
 }
 
 func (d *draft) provisioner(name string) v1alpha5.Provisioner {

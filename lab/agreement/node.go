@@ -1,6 +1,8 @@
 package agreement
 
 import (
+	"fmt"
+	"hash/fnv"
 	"maps"
 	"slices"
 
@@ -37,6 +39,25 @@ func survivors(c *Cluster, claim *karpv1.NodeClaim) []option {
 		}
 	}
 	return out
+}
+
+// chooser decides what the cloud makes of a record.
+type chooser func(claim string, all []option) option
+
+// lottery draws a number for every option and takes the greatest, so that the
+// choice stays the same when others fall away.
+func lottery(seed uint64) chooser {
+	return func(claim string, all []option) option {
+		best, most := 0, uint64(0)
+		for i, o := range all {
+			h := fnv.New64a()
+			fmt.Fprint(h, seed, claim, o.kind.Name, o.zone, o.market)
+			if n := h.Sum64(); n > most {
+				best, most = i, n
+			}
+		}
+		return all[best]
+	}
 }
 
 // aliases are labels that nodes on AWS carry beside the ones they stand for.
@@ -95,12 +116,14 @@ type place struct {
 	claim string // empty on foreign nodes
 	// booting: pods cannot run there yet.
 	booting bool
+	// all is what the machine may become, if that is open.
+	all []option
 }
 
 // places are the nodes that exist and those that are on their way, without
 // those that are going. choose picks what the cloud makes of a record that has
 // not been launched.
-func (c *Cluster) places(choose func([]option) option) []place {
+func (c *Cluster) places(choose chooser) []place {
 	var out []place
 	seen := map[string]bool{}
 	for i := range c.Nodes {
@@ -123,7 +146,7 @@ func (c *Cluster) places(choose func([]option) option) []place {
 			all = []option{{c.kind(claim.Labels[label.InstanceType]), claim.Labels[label.Zone], claim.Labels[label.CapacityType]}}
 		}
 		if len(all) > 0 {
-			out = append(out, place{machineNode(claim, choose(all), c.Region, claim.Name), claim.Name, true})
+			out = append(out, place{machineNode(claim, choose(claim.Name, all), c.Region, claim.Name), claim.Name, true, all})
 		}
 	}
 	return out
@@ -161,7 +184,7 @@ func settled(n *corev1.Node, claim *karpv1.NodeClaim) place {
 			n.Status.Allocatable[name] = q
 		}
 	}
-	return place{n, claim.Name, true}
+	return place{node: n, claim: claim.Name, booting: true}
 }
 
 // list writes amounts as Kubernetes does.

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/noderesources"
 
 	karpv1 "karpenter/api/v1"
 	"karpenter/api/v1alpha5"
@@ -150,12 +151,14 @@ func openLabels(d *draft, p *v1alpha5.Provisioner) (map[string]string, bool) {
 	return pick(d, all), true
 }
 
-// wouldHold reports whether the record's machine takes the pod by its labels
-// and taints, whatever it becomes. Room is not asked for.
+// wouldHold reports whether the record's machine takes the pod, whatever it
+// becomes.
 func (d *draft) wouldHold(claim *karpv1.NodeClaim, p *corev1.Pod) bool {
 	all := survivors(d.Cluster, claim)
 	for _, o := range all {
-		if n := machineNode(claim, o, d.Region, claim.Name); daemonPod(asDaemon(p), n) == nil {
+		n := machineNode(claim, o, d.Region, claim.Name)
+		room := imagine(n, d.daemonPods(n))
+		if daemonPod(asDaemon(p), n) == nil || len(noderesources.Fits(p, room, nil, noderesources.ResourceRequestsOptions{EnablePodLevelResources: true})) > 0 {
 			return false
 		}
 	}

@@ -2,7 +2,6 @@ package agreement
 
 import (
 	"fmt"
-	"math/rand/v2"
 )
 
 // Case is what came of one cluster.
@@ -12,15 +11,21 @@ type Case struct {
 	// Planned pods, on nodes that exist and on machines to be bought; Left are
 	// those that stay pending.
 	Planned, Left, Machines int
-	// Rebuy: without nominations a second purchase would be needed.
-	Rebuy bool
+	// Told: the plan was handed to the freely running scheduler.
+	Told bool
+	// Rebuy and Empty: a second purchase is needed, and a machine stays empty,
+	// per telling.
+	Rebuy, Empty map[telling]bool
 }
+
+// tellings are what is counted without a target.
+var tellings = []telling{{nominate: false}, {nominate: true, staggered: true}, {nominate: false, staggered: true}}
 
 // Check plans the cluster and judges the plan. seed decides what the cloud
 // picks and in which order things happen. The same arguments give the same
 // answer.
 func Check(j *Judge, c *Cluster, solve Planner, seed uint64, storied bool) (out Case, err error) {
-	t, err := newTrial(c, solve, rand.New(rand.NewPCG(seed, 0x7c15)))
+	t, err := newTrial(c, solve, seed)
 	if err != nil {
 		return Case{Disagreement: &Disagreement{"legal", "unusable", err.Error()}}, nil
 	}
@@ -29,7 +34,20 @@ func Check(j *Judge, c *Cluster, solve Planner, seed uint64, storied bool) (out 
 	if out.Disagreement = t.legal(j); out.Disagreement != nil {
 		return out, nil
 	}
-	out.Disagreement = t.complete(j)
+	if out.Disagreement = t.complete(j); out.Disagreement != nil || !storied || t.unstoppable() {
+		return out, nil
+	}
+	if out.Disagreement, err = t.comesTrue(seed); err != nil || out.Disagreement != nil {
+		return out, err
+	}
+	out.Told, out.Rebuy, out.Empty = true, map[telling]bool{}, map[telling]bool{}
+	for _, how := range tellings {
+		e, err := t.tell(seed, how)
+		if err != nil {
+			return out, err
+		}
+		out.Rebuy[how], out.Empty[how] = len(e.homeless) > 0, len(e.empty) > 0
+	}
 	return out, nil
 }
 

@@ -2,7 +2,6 @@ package agreement
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,14 +42,15 @@ type machine struct {
 	node    *corev1.Node
 }
 
-// newTrial plans the cluster. What the cloud picks is drawn from r.
-func newTrial(c *Cluster, solve Planner, r *rand.Rand) (*trial, error) {
+// newTrial plans the cluster. What the cloud picks follows from
+// the seed.
+func newTrial(c *Cluster, solve Planner, seed uint64) (*trial, error) {
 	view, err := c.View()
 	if err != nil {
 		return nil, err
 	}
 	t := &trial{Cluster: c, view: view, plan: solve(view.Snapshot), reserved: map[string][]*corev1.Pod{}}
-	choose := func(all []option) option { return all[r.IntN(len(all))] }
+	choose := lottery(seed)
 	t.places = c.places(choose)
 	at := map[string]bool{}
 	ofClaim := map[string]string{}
@@ -79,7 +79,7 @@ func newTrial(c *Cluster, solve Planner, r *rand.Rand) (*trial, error) {
 
 // buy takes a planned machine the way of the controller: to a record, to an
 // option that the launch would allow, to a Node.
-func (t *trial) buy(i int, choose func([]option) option) (machine, error) {
+func (t *trial) buy(i int, choose chooser) (machine, error) {
 	planned := &t.plan.Machines[i]
 	at := slices.IndexFunc(t.view.Pools, func(p world.Pool) bool { return p.Name == planned.Pool })
 	if at < 0 {
@@ -94,7 +94,7 @@ func (t *trial) buy(i int, choose func([]option) option) (machine, error) {
 	if len(m.all) == 0 {
 		return m, fmt.Errorf("machine %d of pool %q: nothing can be bought for what its record asks for: %v", i, planned.Pool, planned.Requirements)
 	}
-	o := choose(m.all)
+	o := choose(claim.Name, m.all)
 	buy(claim, o, t.Region)
 	claim.Status.ProviderID = "aws:///" + o.zone + "/i-" + claim.Name
 	m.node = machineNode(claim, o, t.Region, claim.Name)
