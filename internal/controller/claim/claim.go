@@ -21,6 +21,7 @@ import (
 
 	v1 "karpenter/api/v1"
 	"karpenter/internal/cloud"
+	"karpenter/internal/core/label"
 	"karpenter/internal/core/lifecycle"
 	"karpenter/internal/core/world"
 	"karpenter/internal/kube/convert"
@@ -185,12 +186,14 @@ func (c *Controller) act(ctx context.Context, p *pass, step lifecycle.Step) erro
 				return fmt.Errorf("writing Node %q: %w", n.Name, err)
 			}
 			c.say(n, step.Events)
+			c.progress(ctx, p, step)
 		}
 	}
 	for _, name := range step.Nominate {
 		// A hint: if it cannot be given, the node is opened all the same.
 		if err := nominate.Set(ctx, c.Ledger.Client.Status(), p.pods[name], step.NodeName); err != nil {
-			logger.Info("pod could not be nominated", "pod", name.String(), "node", step.NodeName, "error", err.Error())
+			// Most likely it found a place just now.
+			logger.V(1).Info("pod could not be nominated", "pod", name.String(), "node", step.NodeName, "error", err.Error())
 		}
 	}
 	if len(step.Nominate) > 0 {
@@ -202,6 +205,16 @@ func (c *Controller) act(ctx context.Context, p *pass, step lifecycle.Step) erro
 		})
 	}
 	return c.Ledger.Note(ctx, p.claim, step.Joined, step.Conditions...)
+}
+
+// progress tells people how far a machine has come.
+func (c *Controller) progress(ctx context.Context, p *pass, step lifecycle.Step) {
+	for _, l := range []struct{ key, text string }{{label.Registered, "node joined"}, {label.Initialized, "node is ready for use"}} {
+		if step.Node.Labels[l.key] != "" {
+			log.FromContext(ctx).Info(l.text, "nodeclaim", p.claim.Name, "node", step.NodeName,
+				"after", p.in.Now.Sub(p.in.Record.Created).Round(time.Second).String())
+		}
+	}
 }
 
 // giveUp deletes the record; draining does the rest.

@@ -363,6 +363,31 @@ func TestCrashAnywhere(t *testing.T) {
 	}
 }
 
+// TestStaleCache: while the cache does not show what was written, the launch is
+// not sent again.
+func TestStaleCache(t *testing.T) {
+	s := newStage(t)
+	name := s.begin()
+	before := s.claim(name)
+	s.pass(name)
+	after := s.claim(name)
+	behind := after.DeepCopy()
+	behind.Status = before.Status
+	if err := s.store.Status().Update(t.Context(), behind); err != nil {
+		t.Fatal(err)
+	}
+	s.pass(name)
+	if n := strings.Count(strings.Join(s.crash.names, " "), "launch"); n != 1 {
+		t.Errorf("launched %d times", n)
+	}
+	for range 12 {
+		s.pass(name)
+	}
+	if len(s.cloud.running) != 1 || s.claim(name).Status.ProviderID == "" {
+		t.Errorf("a lost write is not made good: %v", s.crash.names)
+	}
+}
+
 func TestLaunchErrors(t *testing.T) {
 	gone := func(t *testing.T, s *stage, name, event string) {
 		t.Helper()

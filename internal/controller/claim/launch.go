@@ -19,6 +19,10 @@ import (
 // about to delete it.
 const poolGone = 10 * time.Second
 
+// unseen is how long the cache may not show what was just written; meanwhile
+// the launch is not sent again, though that would do no harm.
+const unseen = 10 * time.Second
+
 // launch writes the launch down, sends it, and writes down what came of it. It
 // may die between any two of the three: what was written is sent again with the
 // same token, which gives the same machine.
@@ -43,6 +47,7 @@ func (c *Controller) launch(ctx context.Context, p *pass, step lifecycle.Step) (
 	if err := c.Ledger.Launched(ctx, p.claim, instance); err != nil {
 		return time.Time{}, fmt.Errorf("writing down instance %s of NodeClaim %q: %w", instance.ID, p.claim.Name, err)
 	}
+	c.remember(p.claim, func(m *memory) { m.retryAt = p.in.Now.Add(unseen) })
 	log.FromContext(ctx).Info("launched a machine", "nodeclaim", p.claim.Name, "instance", instance.ID,
 		"type", instance.Type, "zone", instance.Zone, "capacityType", instance.CapacityType)
 	return p.in.Now.Add(lifecycle.Recheck), nil

@@ -251,21 +251,27 @@ func (c *Controller) terminate(ctx context.Context, p *pass) error {
 
 func (c *Controller) release(ctx context.Context, p *pass, step lifecycle.DrainStep) error {
 	if step.ReleaseNode {
-		if err := c.Ledger.Release(ctx, p.node); err != nil {
+		released, err := c.Ledger.Release(ctx, p.node)
+		if err != nil {
 			return err
 		}
 		c.forget(p.node.Name)
-		took := c.Now().Sub(p.node.DeletionTimestamp.Time)
-		c.Metrics.nodeGone(pool(p.node), took)
-		log.FromContext(ctx).Info("node is gone", "node", p.node.Name, "after", took.Round(time.Second).String())
+		if released {
+			took := c.Now().Sub(p.node.DeletionTimestamp.Time)
+			c.Metrics.nodeGone(pool(p.node), took)
+			log.FromContext(ctx).Info("node is gone", "node", p.node.Name, "after", took.Round(time.Second).String())
+		}
 	}
 	if step.ReleaseRecord {
-		if err := c.Ledger.Release(ctx, p.claim); err != nil {
+		released, err := c.Ledger.Release(ctx, p.claim)
+		if err != nil {
 			return err
 		}
-		took := c.Now().Sub(p.claim.DeletionTimestamp.Time)
-		c.Metrics.claimGone(pool(p.claim), took)
-		log.FromContext(ctx).Info("machine is gone", "nodeclaim", p.claim.Name, "after", took.Round(time.Second).String())
+		if released {
+			took := c.Now().Sub(p.claim.DeletionTimestamp.Time)
+			c.Metrics.claimGone(pool(p.claim), took)
+			log.FromContext(ctx).Info("machine is gone", "nodeclaim", p.claim.Name, "after", took.Round(time.Second).String())
+		}
 	}
 	return nil
 }

@@ -129,13 +129,15 @@ func (l *Ledger) Delete(ctx context.Context, claim *v1.NodeClaim) error {
 	return client.IgnoreNotFound(l.Client.Delete(ctx, claim, client.Preconditions{UID: &claim.UID, ResourceVersion: &version}))
 }
 
-// Release takes our finalizer off a record or a Node.
-func (l *Ledger) Release(ctx context.Context, o client.Object) error {
+// Release takes our finalizer off a record or a Node, and reports whether it
+// was there.
+func (l *Ledger) Release(ctx context.Context, o client.Object) (bool, error) {
 	before := o.DeepCopyObject().(client.Object)
 	if !controllerutil.RemoveFinalizer(o, dialect.FinalizerTermination) {
-		return nil
+		return false, nil
 	}
-	return client.IgnoreNotFound(l.Client.Patch(ctx, o, locked(before)))
+	err := l.Client.Patch(ctx, o, locked(before))
+	return err == nil, client.IgnoreNotFound(err)
 }
 
 func (l *Ledger) patch(ctx context.Context, claim *v1.NodeClaim, change func()) error {
