@@ -69,17 +69,11 @@ func (p *Provider) catalog(ctx context.Context, s Settings, c *class.Class, kube
 
 // input fills in what settings, class and kubelet say.
 func input(s Settings, c *class.Class, kubelet world.Kubelet) catalog.Input {
-	family, _ := catalog.FamilyNamed(c.Family)
-	in := catalog.Input{
-		Family:                  family,
-		Kubelet:                 kubelet,
-		VMMemoryOverheadPercent: s.VMMemoryOverheadPercent,
-		PodENI:                  s.PodENI,
-		ENILimitedPodDensity:    s.Cluster.ENILimitedPodDensity,
-	}
-	for _, d := range c.Devices() {
-		in.BlockDevices = append(in.BlockDevices, catalog.BlockDevice{Name: d.Device, Bytes: d.SizeGiB << 30})
-	}
+	in := c.Shape()
+	in.Kubelet = kubelet
+	in.VMMemoryOverheadPercent = s.VMMemoryOverheadPercent
+	in.PodENI = s.PodENI
+	in.ENILimitedPodDensity = s.Cluster.ENILimitedPodDensity
 	return in
 }
 
