@@ -61,9 +61,10 @@ type checker struct {
 
 // place is a place for pods with what is left of it.
 type place struct {
-	labels map[string]string
-	taints []world.Taint
-	room   quantity.Resources
+	labels  map[string]string
+	choices []world.Choice
+	taints  []world.Taint
+	room    quantity.Resources
 }
 
 func (c *checker) bad(format string, args ...any) {
@@ -82,21 +83,39 @@ func (c *checker) put(name world.ObjectName, where string) *world.Pod {
 	return pod
 }
 
-// admits reports whether labels and taints of a place suit a pod.
+// admits reports whether labels and taints of a place suit a pod, whatever the
+// labels that are not decided become.
 func (p *place) admits(pod *world.Pod) bool {
-	if _, bad := world.FirstUntolerated(p.taints, pod.Tolerations); bad || !label.Matches(pod.Selector, p.labels) {
+	return p.suits(pod, func(always, _ bool) bool { return always })
+}
+
+// mayAdmit reports whether they may suit it.
+func (p *place) mayAdmit(pod *world.Pod) bool {
+	return p.suits(pod, func(_, ever bool) bool { return ever })
+}
+
+func (p *place) suits(pod *world.Pod, outcome func(always, ever bool) bool) bool {
+	match := func(reqs []label.Requirement) bool {
+		return !slices.ContainsFunc(reqs, func(r label.Requirement) bool {
+			for _, c := range p.choices {
+				if c.Key == label.Normalize(r.Key) {
+					return !outcome(c.Allows(r))
+				}
+			}
+			return !label.Matches([]label.Requirement{r}, p.labels)
+		})
+	}
+	if _, bad := world.FirstUntolerated(p.taints, pod.Tolerations); bad || !match(pod.Selector) {
 		return false
 	}
-	return len(pod.Terms) == 0 || slices.ContainsFunc(pod.Terms, func(t []label.Requirement) bool {
-		return len(t) > 0 && label.Matches(t, p.labels)
-	})
+	return len(pod.Terms) == 0 || slices.ContainsFunc(pod.Terms, func(t []label.Requirement) bool { return len(t) > 0 && match(t) })
 }
 
 // nodes checks what is placed on nodes that exist.
 func (c *checker) nodes(plan *Plan) {
 	for i := range c.s.Nodes {
 		n := &c.s.Nodes[i]
-		p := place{labels: maps.Clone(n.Labels), taints: n.Taints, room: n.Allocatable.Sub(n.Requested())}
+		p := place{labels: maps.Clone(n.Labels), choices: n.Choices, taints: n.Taints, room: n.Allocatable.Sub(n.Requested())}
 		if p.labels == nil {
 			p.labels = map[string]string{}
 		}
@@ -106,7 +125,9 @@ func (c *checker) nodes(plan *Plan) {
 			}
 		}
 		for j := range c.s.Daemons {
-			if d := &c.s.Daemons[j]; p.admits(&d.Template) && !hasDaemon(n, d) {
+			d := &c.s.Daemons[j]
+			comes := len(n.Choices) > 0 || d.Template.Requests.Fits(p.room)
+			if comes && p.mayAdmit(&d.Template) && !hasDaemon(n, d) {
 				p.room = p.room.Sub(d.Template.Requests)
 			}
 		}
@@ -276,13 +297,18 @@ func (c *checker) wouldHold(p *world.Pool, pod *world.Pod) bool {
 						at.room = at.room.Sub(d.Template.Requests)
 					}
 				}
-				if pod.Requests.Fits(at.room) {
+				if !overdrawn(at.room) && pod.Requests.Fits(at.room) {
 					return true
 				}
 			}
 		}
 	}
 	return false
+}
+
+// overdrawn reports whether daemons ask for more than the machine has.
+func overdrawn(room quantity.Resources) bool {
+	return slices.ContainsFunc(room.Amounts(), func(a quantity.Amount) bool { return a.Value < 0 })
 }
 
 // possible reports whether the machine can be given values for the labels that

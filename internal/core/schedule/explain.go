@@ -212,7 +212,8 @@ func (s *shop) tooSmall(c *class, suit set) reason.Reason {
 				best = o
 			}
 		}
-		if r > 0 && r > s.roomOf(best)[d] {
+		// Where daemons overfill every type, nothing has room, however small.
+		if left := s.roomOf(best)[d]; r > 0 && r > left || left < 0 {
 			short, at = d, best
 			break
 		}

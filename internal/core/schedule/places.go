@@ -19,6 +19,7 @@ type places struct {
 	taints  [][]world.Taint // different sets of taints
 	taintOf []int           // per node, into taints
 	found   map[*profile]set
+	open    []int // nodes with labels that are not decided yet
 }
 
 func newPlaces(nodes []*world.Node, d *dims, daemons []world.Daemon, stats *Stats) *places {
@@ -29,7 +30,10 @@ func newPlaces(nodes []*world.Node, d *dims, daemons []world.Daemon, stats *Stat
 		}
 	}
 	p.table = newTable(len(p.nodes), func(i int, key string) (string, bool) { return nodeLabel(p.nodes[i], key) })
-	for _, n := range p.nodes {
+	for i, n := range p.nodes {
+		if len(n.Choices) > 0 {
+			p.open = append(p.open, i)
+		}
 		p.room = append(p.room, d.vector(n.Allocatable.Sub(n.Requested()))...)
 		at := slices.IndexFunc(p.taints, func(t []world.Taint) bool { return slices.Equal(t, n.Taints) })
 		if at < 0 {
@@ -56,14 +60,17 @@ func nodeLabel(n *world.Node, key string) (string, bool) {
 	return "", false
 }
 
-// reserve keeps room for daemon pods that will come but are not there yet.
+// reserve keeps room for daemon pods that will come but are not there yet. A
+// daemon pod that finds no room will not come. What is not known to be too
+// small for it may still become a machine that has room for it.
 func (p *places) reserve(daemons []world.Daemon) {
 	for i := range daemons {
 		d := &daemons[i]
 		request := p.d.vector(d.Template.Requests)
-		on := p.matching(newProfile(&d.Template))
+		on := p.suiting(newProfile(&d.Template), true)
 		for n := on.next(0); n >= 0; n = on.next(n + 1) {
-			if !hasDaemon(p.nodes[n], d) {
+			comes := len(p.nodes[n].Choices) > 0 || fits(request, p.roomOf(n))
+			if comes && !hasDaemon(p.nodes[n], d) {
 				p.take(n, request, 1)
 			}
 		}
@@ -90,14 +97,44 @@ func (p *places) take(node int, request []int64, times int64) {
 
 // matching returns the nodes whose labels and taints suit the profile.
 func (p *places) matching(prof *profile) set {
-	if s, ok := p.found[prof]; ok {
-		return s
+	s, ok := p.found[prof]
+	if !ok {
+		s = p.suiting(prof, false)
+		p.found[prof] = s
 	}
+	return s
+}
+
+// satisfying returns the nodes on which the requirement holds, however the
+// labels that are not decided turn out; or, if maybe, where it may hold.
+func (p *places) satisfying(r label.Requirement, maybe bool) set {
+	s := p.table.matching(r)
+	cloned := false
+	for _, n := range p.open {
+		for _, c := range p.nodes[n].Choices {
+			if c.Key != r.Key {
+				continue
+			}
+			if !cloned {
+				s, cloned = slices.Clone(s), true
+			}
+			if always, ever := c.Allows(r); always || maybe && ever {
+				s.add(n)
+			} else {
+				s.remove(n)
+			}
+		}
+	}
+	return s
+}
+
+// suiting returns the nodes whose labels and taints suit the profile, or may.
+func (p *places) suiting(prof *profile, maybe bool) set {
 	out := newSet(len(p.nodes))
 	for _, reqs := range prof.ways {
 		some := fullSet(len(p.nodes))
 		for _, r := range reqs {
-			some.and(p.table.matching(r))
+			some.and(p.satisfying(r, maybe))
 		}
 		out.or(some)
 	}
@@ -112,7 +149,6 @@ func (p *places) matching(prof *profile) set {
 			}
 		}
 	}
-	p.found[prof] = out
 	return out
 }
 
@@ -146,7 +182,7 @@ func (p *places) ranked(prof *profile) []int {
 		}
 		liked := fullSet(len(p.nodes))
 		for _, r := range pref.Term {
-			liked.and(p.table.matching(r))
+			liked.and(p.satisfying(r, false))
 		}
 		for _, n := range order {
 			if liked.has(n) {

@@ -148,6 +148,7 @@ func collect(into map[string][]label.Requirement, ways ...[]label.Requirement) {
 
 // compileDaemons takes off every offer's room what the daemons ask for that
 // will run there. A daemon that selects on an open label counts if it may match.
+// An offer that its daemons overfill takes no pods at all.
 func (s *shop) compileDaemons(daemons []world.Daemon) {
 	n := s.d.n()
 	s.room = make([]int64, len(s.market.offers)*n)
@@ -161,6 +162,11 @@ func (s *shop) compileDaemons(daemons []world.Daemon) {
 			for d, r := range request {
 				s.room[o*n+d] -= r
 			}
+		}
+	}
+	for i := range s.market.offers {
+		if room := s.roomOf(i); slices.Min(room) < 0 {
+			room[dimPods] = min(room[dimPods], 0)
 		}
 	}
 }

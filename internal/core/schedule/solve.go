@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"karpenter/internal/core/label"
 	"karpenter/internal/core/reason"
 	"karpenter/internal/core/world"
 )
@@ -206,6 +207,9 @@ func (p *problem) appraise() {
 // with a taint that a pod would rather avoid come after all others.
 func (p *problem) buy() {
 	for _, gladly := range []bool{true, false} {
+		if !gladly {
+			p.topUp()
+		}
 		for _, s := range p.shops {
 			var here []*class
 			for _, c := range p.classes {
@@ -217,6 +221,41 @@ func (p *problem) buy() {
 			if len(here) > 0 {
 				pk := newPacker(s, here, p.policy)
 				p.machines = append(p.machines, pk.run()...)
+			}
+		}
+	}
+}
+
+// topUp gives pods that only pools take which they would rather avoid the room
+// that is left on machines of those pools, before more are bought.
+func (p *problem) topUp() {
+	for i := range p.machines {
+		m := &p.machines[i]
+		room := slices.Clone(m.shop.roomOf(m.offer))
+		var masks []label.Mask
+		for _, k := range m.picks {
+			masks, _ = meet(masks, k.way.masks)
+			for d, r := range k.class.request {
+				room[d] -= r * int64(len(k.pods))
+			}
+		}
+		for _, c := range p.classes {
+			if c.left() == 0 || !c.buyable {
+				continue
+			}
+			ways := m.shop.demand(c.profile).ways
+			for w := range ways {
+				both, ok := meet(masks, ways[w].masks)
+				k := times(c.request, room, c.left())
+				if !ok || k == 0 || !ways[w].offers.has(m.offer) {
+					continue
+				}
+				masks = both
+				for d, r := range c.request {
+					room[d] -= r * int64(k)
+				}
+				m.picks = append(m.picks, pick{c, &ways[w], c.take(k)})
+				break
 			}
 		}
 	}

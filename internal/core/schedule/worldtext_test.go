@@ -17,7 +17,7 @@ import (
 //	pool main weight=1 label:k=v require:KEY,Op,v1|v2 taint:k=v:Effect startup:… limit:cpu=4 used:cpu=2 notready=why catalog=KEY
 //	catalog KEY trouble=why       later types belong to it
 //	daemon agent cpu=100m …       the words of a pod
-//	node n1 cpu=4 label:k=v taint:… pool=main booting|deleting|cordoned|foreign
+//	node n1 cpu=4 label:k=v open:k=v,w,- taint:… pool=main booting|deleting|cordoned|foreign
 //	pod web x3 cpu=1 on=n1 owner=Kind/name select:k=v term:KEY,Op,v;KEY,Op,v prefer:9:KEY,Op,v tolerate:k=v:Effect refused=why priority=5
 //
 // In "why" an underscore stands for a space. A name with a slash is a resource.
@@ -233,6 +233,14 @@ func (p *worldParser) node(name string, f []string) error {
 		case kind == "label":
 			k, v, _ := strings.Cut(rest, "=")
 			n.Labels[k] = v
+		case kind == "open":
+			k, v, _ := strings.Cut(rest, "=")
+			values := strings.Split(v, ",")
+			absent := values[len(values)-1] == "-"
+			if absent {
+				values = values[:len(values)-1]
+			}
+			n.Choices = append(n.Choices, world.Choice{Key: k, Values: values, Absent: absent})
 		case kind == "taint":
 			n.Taints = append(n.Taints, taint(rest))
 		default:

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"karpenter/internal/core/label"
 	"karpenter/internal/core/quantity"
 )
 
@@ -22,6 +23,10 @@ type Node struct {
 	Labels     map[string]string `json:"labels,omitempty"`
 	// Annotations hold what people wrote on the node that decisions look at.
 	Annotations map[string]string `json:"annotations,omitempty"`
+	// Choices are the labels that are not decided yet, by key: those that differ
+	// between the machines that an unlaunched claim may become. They are not in
+	// Labels.
+	Choices []Choice `json:"choices,omitempty"`
 	// Taints that a pod must tolerate. While the node is not initialised the
 	// taints of booting and the startup taints are left out.
 	Taints []Taint `json:"taints,omitempty"`
@@ -54,6 +59,26 @@ type Node struct {
 	// Pods that are bound here or for which room is kept here (pods planned
 	// for this node and pods that others nominated), sorted by name.
 	Pods []Pod `json:"pods,omitempty"`
+}
+
+// Choice is a label whose value is still open.
+type Choice struct {
+	Key    string   `json:"key"`
+	Values []string `json:"values"`
+	// Absent: the node may also come without the label.
+	Absent bool `json:"absent,omitempty"`
+}
+
+// Allows reports whether the requirement, which is on the choice's key, holds
+// for every outcome, and whether it holds for some.
+func (c Choice) Allows(r label.Requirement) (always, ever bool) {
+	always = !c.Absent || r.Allows("", false)
+	ever = c.Absent && r.Allows("", false)
+	for _, v := range c.Values {
+		ok := r.Allows(v, true)
+		always, ever = always && ok, ever || ok
+	}
+	return always, ever
 }
 
 // Requested returns the sum of the requests of the pods that take room.
