@@ -47,6 +47,8 @@ type stage struct {
 	calls   []string
 	crashAt int
 	after   bool
+	// interrupt happens instead of a crash, if it is set.
+	interrupt func()
 
 	// The cloud.
 	state cloud.State
@@ -100,14 +102,22 @@ func (s *stage) restart() {
 
 func (s *stage) call(name string, do func() error) error {
 	s.calls = append(s.calls, name)
-	if len(s.calls) == s.crashAt && !s.after {
-		panic(died{})
+	n := len(s.calls)
+	if n == s.crashAt && !s.after {
+		s.strike()
 	}
 	err := do()
-	if len(s.calls) == s.crashAt {
-		panic(died{})
+	if n == s.crashAt && s.after {
+		s.strike()
 	}
 	return err
+}
+
+func (s *stage) strike() {
+	if s.interrupt == nil {
+		panic(died{})
+	}
+	s.interrupt()
 }
 
 func (s *stage) Event(_ runtime.Object, _, reason, message string) { s.said[reason] = message }
@@ -191,7 +201,7 @@ func (s *stage) delete(o client.Object) {
 	s.calls = nil
 }
 
-func claim(change ...func(*v1.NodeClaim)) *v1.NodeClaim {
+func claimed(change ...func(*v1.NodeClaim)) *v1.NodeClaim {
 	c := &v1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "test-abcde", UID: "uid-claim", CreationTimestamp: metav1.NewTime(start.Add(-time.Hour)),
@@ -235,7 +245,7 @@ func pod(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 func TestDeletingEitherHalfLeadsToTheSameEnd(t *testing.T) {
 	for _, first := range []client.Object{&v1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "test-abcde"}}, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}} {
 		t.Run(fmt.Sprintf("%T", first), func(t *testing.T) {
-			s := newStage(t, claim(), node(), pod("a"))
+			s := newStage(t, claimed(), node(), pod("a"))
 			s.run("test-abcde", 2)
 			if len(s.calls) != 0 {
 				t.Fatalf("nothing is being deleted, but: %v", s.calls)
@@ -246,7 +256,7 @@ func TestDeletingEitherHalfLeadsToTheSameEnd(t *testing.T) {
 			if !s.exists(n, "node-1") || !n.Spec.Unschedulable || len(n.Spec.Taints) != 1 || n.Labels[lifecycle.ExcludeFromBalancers] == "" || n.DeletionTimestamp == nil {
 				t.Errorf("node is marked and deleted: %+v %+v", n.ObjectMeta, n.Spec)
 			}
-			c := claim()
+			c := claimed()
 			if !s.exists(c, "test-abcde") || c.DeletionTimestamp == nil {
 				t.Errorf("record is deleted: %+v", c.ObjectMeta)
 			}
@@ -270,8 +280,8 @@ func TestDeletingEitherHalfLeadsToTheSameEnd(t *testing.T) {
 func TestCrashAnywhere(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		for at := 1; ; at++ {
-			s := newStage(t, claim(), node(), pod("a"))
-			s.delete(claim())
+			s := newStage(t, claimed(), node(), pod("a"))
+			s.delete(claimed())
 			s.crashAt, s.after = at, after
 			crashed := false
 			for range 40 {
@@ -280,7 +290,7 @@ func TestCrashAnywhere(t *testing.T) {
 					t.Fatalf("crash %d: node went before its instance: %v", at, s.calls)
 				}
 			}
-			if s.exists(node(), "node-1") || s.exists(claim(), "test-abcde") || s.state != cloud.Terminated || s.exists(pod("a"), "a") {
+			if s.exists(node(), "node-1") || s.exists(claimed(), "test-abcde") || s.state != cloud.Terminated || s.exists(pod("a"), "a") {
 				t.Errorf("crash %d (after: %v): left over, instance %s, calls %v", at, after, s.state, s.calls)
 			}
 			if !crashed {
@@ -295,9 +305,9 @@ func TestBudgetsAreRetriedWithPatience(t *testing.T) {
 		return &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
 			Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "dual"}}}}
 	}
-	s := newStage(t, claim(), node(), pod("dual"), pod("free"), budget("dual-x"), budget("dual-y"))
+	s := newStage(t, claimed(), node(), pod("dual"), pod("free"), budget("dual-x"), budget("dual-y"))
 	s.denied["dual"] = apierrors.NewInternalError(fmt.Errorf("more than one budget"))
-	s.delete(claim())
+	s.delete(claimed())
 	s.run("test-abcde", 60)
 	tries := 0
 	for _, c := range s.calls {
@@ -318,18 +328,18 @@ func TestBudgetsAreRetriedWithPatience(t *testing.T) {
 	}
 	delete(s.denied, "dual")
 	s.run("test-abcde", 30)
-	if s.exists(claim(), "test-abcde") {
+	if s.exists(claimed(), "test-abcde") {
 		t.Errorf("not finished after the budget allowed it: %v", s.calls[len(s.calls)-5:])
 	}
 }
 
 func TestDeadlineBeatsBudgets(t *testing.T) {
 	grace := int64(20)
-	s := newStage(t, claim(func(c *v1.NodeClaim) {
+	s := newStage(t, claimed(func(c *v1.NodeClaim) {
 		c.Annotations[dialect.AnnotationTerminationTimestamp] = start.Add(time.Minute).Format(time.RFC3339)
 	}), node(), pod("a", func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = &grace }))
 	s.denied["a"] = apierrors.NewTooManyRequests("budget", 1)
-	s.delete(claim())
+	s.delete(claimed())
 	s.run("test-abcde", 40)
 	if !s.exists(pod("a"), "a") {
 		t.Fatal("deleted too early")
@@ -354,22 +364,22 @@ func TestVolumesAreDetachedBeforeTheEnd(t *testing.T) {
 		p.Spec.Tolerations = []corev1.Toleration{{Key: "node.kubernetes.io/unschedulable", Operator: corev1.TolerationOpExists}}
 		p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "cache"}}}}
 	})
-	s := newStage(t, claim(), node(), daemon, attached("va-data", "pv-data"), attached("va-cache", "pv-cache"), bound("data", "pv-data"), bound("cache", "pv-cache"))
-	s.delete(claim())
+	s := newStage(t, claimed(), node(), daemon, attached("va-data", "pv-data"), attached("va-cache", "pv-cache"), bound("data", "pv-data"), bound("cache", "pv-cache"))
+	s.delete(claimed())
 	s.run("test-abcde", 30)
 	if slices.Contains(s.calls, "terminate i-1") {
 		t.Fatal("terminated with a volume attached")
 	}
 	s.delete(attached("va-data", "pv-data"))
 	s.run("test-abcde", 30)
-	if s.exists(claim(), "test-abcde") || s.state != cloud.Terminated {
+	if s.exists(claimed(), "test-abcde") || s.state != cloud.Terminated {
 		t.Errorf("the volume of a daemon that stays was waited for: %v", s.calls)
 	}
 }
 
 func TestRecordsWithoutAnInstance(t *testing.T) {
 	unlaunched := func(request string) *v1.NodeClaim {
-		return claim(func(c *v1.NodeClaim) {
+		return claimed(func(c *v1.NodeClaim) {
 			c.Status = v1.NodeClaimStatus{Conditions: []metav1.Condition{{Type: v1.ConditionLaunched, Status: metav1.ConditionUnknown, Reason: "LaunchFailed"}}}
 			c.Annotations = map[string]string{}
 			if request != "" {
@@ -379,17 +389,17 @@ func TestRecordsWithoutAnInstance(t *testing.T) {
 	}
 	t.Run("never sent", func(t *testing.T) {
 		s := newStage(t, unlaunched(""))
-		s.delete(claim())
+		s.delete(claimed())
 		s.run("test-abcde", 1)
-		if s.exists(claim(), "test-abcde") || slices.Contains(s.calls, "terminate ") {
+		if s.exists(claimed(), "test-abcde") || slices.Contains(s.calls, "terminate ") {
 			t.Errorf("calls: %v", s.calls)
 		}
 	})
 	t.Run("sent, nothing came of it", func(t *testing.T) {
 		s := newStage(t, unlaunched("body"))
 		s.state = ""
-		s.delete(claim())
-		c := claim()
+		s.delete(claimed())
+		c := claimed()
 		s.exists(c, "test-abcde")
 		s.now = c.DeletionTimestamp.Add(time.Second)
 		s.run("test-abcde", 1)
@@ -404,9 +414,9 @@ func TestRecordsWithoutAnInstance(t *testing.T) {
 	})
 	t.Run("sent, answer lost, node joined", func(t *testing.T) {
 		s := newStage(t, unlaunched("body"), node())
-		s.delete(claim())
+		s.delete(claimed())
 		s.run("test-abcde", 30)
-		if s.exists(claim(), "test-abcde") || s.exists(node(), "node-1") || s.state != cloud.Terminated {
+		if s.exists(claimed(), "test-abcde") || s.exists(node(), "node-1") || s.state != cloud.Terminated {
 			t.Errorf("instance %s, calls %v", s.state, s.calls)
 		}
 	})
@@ -445,11 +455,11 @@ func TestNodesWithoutARecord(t *testing.T) {
 
 func TestNominationsAreTakenBack(t *testing.T) {
 	waiting := pod("w", func(p *corev1.Pod) { p.Spec.NodeName = "" })
-	s := newStage(t, claim(), node(), waiting)
+	s := newStage(t, claimed(), node(), waiting)
 	if err := nominate.Set(t.Context(), s.store.Status(), waiting, "node-1"); err != nil {
 		t.Fatal(err)
 	}
-	s.delete(claim())
+	s.delete(claimed())
 	s.run("test-abcde", 1)
 	p := pod("w")
 	if !slices.Contains(s.calls, "patch status of *v1.Pod") {
@@ -463,11 +473,11 @@ func TestNominationsAreTakenBack(t *testing.T) {
 func TestDeadMachine(t *testing.T) {
 	n := node()
 	n.Status.Conditions[0].Status = corev1.ConditionUnknown
-	s := newStage(t, claim(), n, pod("a"))
+	s := newStage(t, claimed(), n, pod("a"))
 	s.state = cloud.Terminated
-	s.delete(claim())
+	s.delete(claimed())
 	s.run("test-abcde", 4)
-	if s.exists(n, "node-1") || s.exists(claim(), "test-abcde") || slices.Contains(s.calls, "evict a") {
+	if s.exists(n, "node-1") || s.exists(claimed(), "test-abcde") || slices.Contains(s.calls, "evict a") {
 		t.Errorf("a dead machine was drained: %v", s.calls)
 	}
 }
