@@ -34,7 +34,8 @@ const (
 	// settle is how long a machine is closed to new pods before it is looked at
 	// for the last time: a binding that kube-scheduler had begun is visible then.
 	settle = time.Second
-	// failed is the wait after a pass that could not be made.
+	// failed is the wait after the first plan that could not be carried out; it
+	// doubles up to retry.
 	failed = time.Second
 )
 
@@ -59,8 +60,9 @@ type Planner struct {
 
 	nextTick time.Time
 	retryAt  time.Time
+	wait     time.Duration // after the last failure
 	commands []command
-	said     map[world.ObjectName]string // why pods wait, as last logged
+	said     map[string]bool // why pods wait, as last logged
 	serial   int
 }
 
@@ -87,7 +89,10 @@ func (p *Planner) Pass(ctx context.Context) (next time.Time, err error) {
 	now, set := p.Now(), p.Settings()
 	if p.take(now, set) {
 		if err = p.up(ctx, set); err != nil {
-			p.retryAt = now.Add(failed)
+			p.wait = min(max(2*p.wait, failed), retry)
+			p.retryAt = now.Add(p.wait)
+		} else {
+			p.wait = 0
 		}
 	}
 	err = errors.Join(err, p.finish(ctx, set))

@@ -123,41 +123,49 @@ func (p *Planner) stillAllowed(ctx context.Context, pool world.Pool) error {
 	return nil
 }
 
-// explain says where pods go, and why others stay.
+// explain says where pods go, and why others stay. Pods that stay for the same
+// reason share a line in the log, when the reason is new.
 func (p *Planner) explain(v *mirror.View, plan schedule.Plan) {
-	said := map[world.ObjectName]string{}
+	waiting := map[string][]world.ObjectName{}
+	var texts []string
 	for _, u := range plan.Unplaced {
 		words := make([]string, 0, len(u.Reasons))
 		for _, r := range u.Reasons {
 			words = append(words, r.String())
 		}
 		text := strings.Join(words, "; ")
-		if said[u.Pod] = text; p.said[u.Pod] != text {
-			p.Log.Error(nil, "could not place pod", "pod", u.Pod.String(), "reason", text)
+		if waiting[text] == nil {
+			texts = append(texts, text)
 		}
-		if _, leaving := v.Leaving[u.Pod]; !leaving {
-			p.tell(v, u.Pod, corev1.EventTypeWarning, "FailedScheduling", "no node can be made for this pod: "+text)
+		waiting[text] = append(waiting[text], u.Pod)
+		p.tell(v, u.Pod, corev1.EventTypeWarning, "FailedScheduling", "no node can be made for this pod: "+text)
+	}
+	for _, text := range texts {
+		if pods := waiting[text]; !p.said[text] {
+			p.Log.Error(nil, "could not place pod", "pod", pods[0].String(), "andOthers", len(pods)-1, "reason", text)
 		}
 	}
-	p.said = said
+	p.said = make(map[string]bool, len(texts))
+	for _, text := range texts {
+		p.said[text] = true
+	}
 	for _, pl := range plan.Placements {
-		if _, leaving := v.Leaving[pl.Pod]; !leaving {
-			where := "node " + pl.Node
-			if pl.Node == "" {
-				where = "nodeclaim " + pl.Claim
-			}
-			p.tell(v, pl.Pod, corev1.EventTypeNormal, "Nominated", "pod should run on "+where)
+		where := "node " + pl.Node
+		if pl.Node == "" {
+			where = "nodeclaim " + pl.Claim
 		}
+		p.tell(v, pl.Pod, corev1.EventTypeNormal, "Nominated", "pod should run on "+where)
 	}
 }
 
-// tell publishes an event about a pending pod.
+// tell publishes an event about a pending pod; one that still runs somewhere
+// is not told that it should move.
 func (p *Planner) tell(v *mirror.View, name world.ObjectName, kind, reason, text string) {
-	pod := &corev1.Pod{}
-	pod.Namespace, pod.Name = name.Namespace, name.Name
-	if i := slices.IndexFunc(v.Pending, func(w world.Pod) bool { return w.ObjectName == name }); i >= 0 {
-		pod.UID = types.UID(v.Pending[i].UID)
+	if _, leaving := v.Leaving[name]; leaving {
+		return
 	}
+	pod := &corev1.Pod{}
+	pod.Namespace, pod.Name, pod.UID = name.Namespace, name.Name, types.UID(v.UIDs[name])
 	p.Events.Event(pod, kind, reason, text)
 }
 

@@ -231,7 +231,10 @@ func (b *build) keepRoom(n *world.Node, p world.Pod) {
 // up on, and those on machines that are going, as far as they can leave. Pods
 // that cannot leave must not buy anything: it would stay empty.
 func (b *build) pending() {
-	add := func(p world.Pod) { b.view.Pending = append(b.view.Pending, p) }
+	add := func(p world.Pod) {
+		b.view.Pending = append(b.view.Pending, p)
+		b.view.UIDs[p.ObjectName] = p.UID
+	}
 	for _, e := range b.waiting {
 		if _, promised := b.view.Promised[e.pod.ObjectName]; !promised {
 			add(e.pod)

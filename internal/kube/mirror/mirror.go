@@ -42,6 +42,8 @@ type View struct {
 	// Promised are the pods for which a machine was bought that is not ready
 	// yet, with its NodeClaim. They are not pending.
 	Promised map[world.ObjectName]string
+	// UIDs of the pending pods.
+	UIDs map[world.ObjectName]string
 	// Leaving are the pending pods that still run on a node that is going.
 	Leaving map[world.ObjectName]string
 }
@@ -80,7 +82,7 @@ func (m *Mirror) View(ctx context.Context, now time.Time, policy world.Policy, n
 	m.cache.round = m.version
 	b := &build{mirror: m, now: now, window: nominationWindow, listed: &l, view: &View{
 		Snapshot:  &world.Snapshot{Version: m.version, Policy: policy},
-		Nominated: map[world.ObjectName]string{}, Promised: map[world.ObjectName]string{}, Leaving: map[world.ObjectName]string{},
+		Nominated: map[world.ObjectName]string{}, Promised: map[world.ObjectName]string{}, Leaving: map[world.ObjectName]string{}, UIDs: map[world.ObjectName]string{},
 	}}
 	b.pools(ctx)
 	b.records()
