@@ -18,7 +18,10 @@ import (
 
 var update = flag.Bool("update", false, "write the golden answers anew")
 
-const workshop = "../../examples/workshop/"
+const (
+	examples = "../../examples/"
+	workshop = examples + "workshop/"
+)
 
 // TestGolden runs the files of testdata: the first line of the comment is the
 // command line, "stdin" its input, the other files lie in its working
@@ -56,7 +59,7 @@ func golden(t *testing.T, file string) {
 		}
 	}
 	command, _, _ := strings.Cut(string(archive.Comment), "\n")
-	args := strings.Fields(strings.NewReplacer("WORKSHOP/", workshop, "DIR", dir).Replace(command))
+	args := strings.Fields(strings.NewReplacer("EXAMPLES/", examples, "WORKSHOP/", workshop, "DIR", dir).Replace(command))
 	var out, errOut bytes.Buffer
 	code := run(context.Background(), args, bytes.NewReader(stdin), &out, &errOut)
 	got := strings.ReplaceAll(out.String()+errOut.String(), dir, "DIR") + "exit code " + string(rune('0'+code)) + "\n"
