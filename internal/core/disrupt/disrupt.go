@@ -183,6 +183,9 @@ func check(s *world.Snapshot, now time.Time, name string, t Target, opt Options)
 	if n == nil {
 		return nil, Gone{}
 	}
+	if n.Disruption != name {
+		return nil, NotMarked{}
+	}
 	c := newCandidate(s, n, now, name)
 	if _, due := methods[i].due(c); !due {
 		return nil, NotDue{}

@@ -168,11 +168,11 @@ func TestSimulationsAreLimited(t *testing.T) {
 // A command is looked at once more after its machines were closed to new pods.
 func TestCheck(t *testing.T) {
 	now := t0.Add(time.Minute)
-	cmd := *Decide(cluster(nil, node("a", emptySince(t0)), node("b", emptySince(t0)), node("c", emptySince(t0))), now, Options{}).Command
+	cmd := *Decide(cluster(nil, node("a", emptySince(t0)), node("b", emptySince(t0)), node("c", emptySince(t0)), node("d", emptySince(t0))), now, Options{}).Command
 	marked := func(n *world.Node) { n.EmptySince, n.Deleting, n.Disruption = &t0, true, Emptiness }
-	fresh := cluster(nil, node("a", marked), node("b", marked, pod("late", 100, nil)))
+	fresh := cluster(nil, node("a", marked), node("b", marked, pod("late", 100, nil)), node("d", emptySince(t0)))
 	got, kept := Check(fresh, now, cmd, Options{})
-	if w := words(Decision{Command: &got, Kept: kept}); w != "emptiness: a; b stays (NotDue); c stays (Gone);" {
+	if w := words(Decision{Command: &got, Kept: kept}); w != "emptiness: a; b stays (NotDue); c stays (Gone); d stays (NotMarked);" {
 		t.Error(w)
 	}
 }

@@ -19,6 +19,8 @@ type (
 	Gone struct{}
 	// NotDue: what asked for its removal does not hold any more.
 	NotDue struct{}
+	// NotMarked: its mark was taken back, so pods may have come meanwhile.
+	NotMarked struct{}
 	// NotLookedAt: the round had used up its simulations.
 	NotLookedAt struct{}
 	// NotInitialized: it is still coming up.
@@ -65,6 +67,7 @@ func (NotOurs) Code() string        { return "NotOurs" }
 func (Deleting) Code() string       { return "Deleting" }
 func (Gone) Code() string           { return "Gone" }
 func (NotDue) Code() string         { return "NotDue" }
+func (NotMarked) Code() string      { return "NotMarked" }
 func (NotLookedAt) Code() string    { return "NotLookedAt" }
 func (NotInitialized) Code() string { return "NotInitialized" }
 func (Promised) Code() string       { return "Promised" }
@@ -80,6 +83,7 @@ func (NotOurs) String() string     { return "no pool here owns it" }
 func (Deleting) String() string    { return "it is being removed already" }
 func (Gone) String() string        { return "it does not exist any more" }
 func (NotDue) String() string      { return "it is in use again, or no longer due" }
+func (NotMarked) String() string   { return "its mark was taken back" }
 func (NotLookedAt) String() string { return "not looked at in this round; it is the next one's turn" }
 func (NotInitialized) String() string {
 	return "it is not initialized yet"
