@@ -44,6 +44,9 @@ var (
 const (
 	// Recheck is how often a machine is looked at though nothing happened.
 	Recheck = time.Minute
+	// NominationPoll is how often nominations for a node that is not usable yet
+	// are looked at.
+	NominationPoll = 500 * time.Millisecond
 	// DrainPoll is how often pods that must go are looked at.
 	DrainPoll = time.Second
 	// InstancePoll is how often the cloud is asked about an instance that ends.

@@ -182,6 +182,7 @@ func settle(in *Input, n *Node) Step {
 	if !n.initialized() {
 		if why := uninitialized(in, n); why != nil {
 			s.Conditions = append(s.Conditions, *why)
+			renominate(in, n, &s)
 			return s
 		}
 		s.Node.label(label.Initialized, "true")
@@ -189,6 +190,16 @@ func settle(in *Input, n *Node) Step {
 	s.Conditions = append(s.Conditions, holds(Initialized))
 	stamp(in, n, &s)
 	return s
+}
+
+// renominate keeps planned pods pointed to a node that is open but not usable
+// yet. Every attempt that fails on a taint of booting costs them their
+// nomination, and the attempt that will succeed must find it.
+func renominate(in *Input, n *Node, s *Step) {
+	s.Nominate = unnominated(in, n)
+	if !in.Nominations.Off && len(in.Nominations.Pods) > 0 {
+		s.Again = earlier(s.Again, in.Now.Add(NominationPoll))
+	}
 }
 
 // earlier returns the earlier of two times; the zero time is "never".

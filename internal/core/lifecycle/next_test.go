@@ -199,6 +199,31 @@ func TestNominationBeforeOpening(t *testing.T) {
 	}
 }
 
+// TestNominationIsRenewedUntilTheNodeIsUsable: an open node that is not ready
+// yet costs its pods their nomination at every attempt of the scheduler.
+func TestNominationIsRenewedUntilTheNodeIsUsable(t *testing.T) {
+	world0 := func(ready bool, pods ...Expected) Input {
+		return running(func(in *Input) {
+			delete(in.Nodes[0].Labels, label.Initialized)
+			in.Nodes[0].Ready = ready
+			in.Nominations = Nominations{First: ago(time.Second), Last: ago(time.Second), Pods: pods}
+		})
+	}
+	lost := Next(world0(false, Expected{ObjectName: pod("a")}, Expected{pod("b"), "node-1", true}, Expected{ObjectName: pod("c"), Nominated: "other"}))
+	if want := []world.ObjectName{pod("a")}; !slices.Equal(lost.Nominate, want) || !lost.Again.Equal(noon.Add(NominationPoll)) {
+		t.Errorf("nominate %v at %s, want %v and a look soon", lost.Nominate, lost.Again, want)
+	}
+	if kept := Next(world0(false, Expected{pod("b"), "node-1", true})); len(kept.Nominate) != 0 || !kept.Again.Equal(noon.Add(NominationPoll)) {
+		t.Errorf("a nomination that stands is written again, or not watched: %+v", kept)
+	}
+	if nobody := Next(world0(false)); !nobody.Again.Equal(noon.Add(Recheck)) {
+		t.Errorf("no pod is expected, yet the node is looked at again at %s", nobody.Again)
+	}
+	if usable := Next(world0(true, Expected{ObjectName: pod("a")})); len(usable.Nominate) != 0 {
+		t.Errorf("nominated for a node that is usable: %v", usable.Nominate)
+	}
+}
+
 func TestInitialization(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Node)

@@ -97,14 +97,7 @@ func nominate(in *Input, n *Node) ([]world.ObjectName, time.Time) {
 	if done.Off {
 		return nil, in.Now
 	}
-	var missing []world.ObjectName
-	for _, p := range done.Pods {
-		// A nomination from before a restart is made again: how long the
-		// scheduler has known it cannot be told.
-		if p.Nominated == "" || (p.Ours && (p.Nominated != n.Name || done.First.IsZero())) {
-			missing = append(missing, p.ObjectName)
-		}
-	}
+	missing := unnominated(in, n)
 	if len(missing) > 0 && (done.First.IsZero() || in.Now.Before(done.First.Add(nominationRounds*lead))) {
 		return missing, in.Now.Add(lead)
 	}
@@ -112,4 +105,22 @@ func nominate(in *Input, n *Node) ([]world.ObjectName, time.Time) {
 		return nil, in.Now
 	}
 	return nil, done.Last.Add(lead)
+}
+
+// unnominated returns the planned pods that are to be pointed to the node, or
+// pointed to it again.
+func unnominated(in *Input, n *Node) []world.ObjectName {
+	done := &in.Nominations
+	if done.Off {
+		return nil
+	}
+	var out []world.ObjectName
+	for _, p := range done.Pods {
+		// A nomination from before a restart is made again: how long the
+		// scheduler has known it cannot be told.
+		if p.Nominated == "" || (p.Ours && (p.Nominated != n.Name || done.First.IsZero())) {
+			out = append(out, p.ObjectName)
+		}
+	}
+	return out
 }
