@@ -97,12 +97,27 @@ func kind(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
+	var answer smithy.APIError
+	if errors.As(err, &answer) {
+		err = &answered{err, answer}
+	}
 	wrapped := fmt.Errorf("%s: %w", doing, err)
 	if throttled(code(err)) {
 		return &cloud.ThrottledError{Err: wrapped}
 	}
 	return wrapped
 }
+
+// answered is an error that AWS answered with. Its text is the same every time
+// the same thing goes wrong, so that conditions and events do not change with
+// every try; the id of the request is found by unwrapping (ServiceRequestID).
+type answered struct {
+	error
+	answer smithy.APIError
+}
+
+func (e *answered) Error() string { return e.answer.ErrorCode() + ": " + e.answer.ErrorMessage() }
+func (e *answered) Unwrap() error { return e.error }
 
 // code returns the error code of an AWS answer, or nothing.
 func code(err error) string {

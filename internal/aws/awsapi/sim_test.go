@@ -186,6 +186,29 @@ func TestRefusalsOverTheWire(t *testing.T) {
 	}
 }
 
+// TestErrorTextsAreStable: conditions and events repeat only what AWS said, so
+// the text is the same at every try; the id of the request can still be found.
+func TestErrorTextsAreStable(t *testing.T) {
+	ctx := context.Background()
+	r := newRegion(t, ec2.Options{})
+	f := r.fleet(t, label.OnDemand, "m6a.xlarge")
+	if _, err := r.cloud.Inject(ec2.Fault{On: "CreateFleet", Error: "UnauthorizedOperation", Message: "no right to create fleets"}); err != nil {
+		t.Fatal(err)
+	}
+	_, first := r.CreateFleet(ctx, "uid-1", f)
+	_, second := r.CreateFleet(ctx, "uid-1", f)
+	if first == nil || second == nil || first.Error() != second.Error() || !strings.Contains(first.Error(), "UnauthorizedOperation: no right to create fleets") {
+		t.Errorf("texts differ or say too little:\n%v\n%v", first, second)
+	}
+	var answer interface {
+		error
+		ServiceRequestID() string
+	}
+	if !errors.As(first, &answer) || answer.ServiceRequestID() == "" {
+		t.Errorf("the id of the request is lost: %v", first)
+	}
+}
+
 // A machine with room for many pages of instances is read completely.
 func TestPagesOverTheWire(t *testing.T) {
 	ctx := context.Background()

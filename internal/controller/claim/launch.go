@@ -89,11 +89,24 @@ func (c *Controller) failed(ctx context.Context, p *pass, cause error) (time.Tim
 	}
 	again := p.in.Now.Add(lifecycle.Backoff(p.in.Record.Token, failing))
 	c.remember(p.claim, func(m *memory) { m.retryAt = again })
-	log.FromContext(ctx).Error(cause, "launch failed", "nodeclaim", p.claim.Name, "retry", again)
+	log.FromContext(ctx).Error(cause, "launch failed", "nodeclaim", p.claim.Name, "retry", again, "requestID", requestID(cause))
 	if reason == "LaunchFailed" {
 		c.Events.Event(p.claim, corev1.EventTypeWarning, reason, cause.Error())
 	}
 	return again, c.Ledger.Note(ctx, p.claim, "", lifecycle.Condition{Type: lifecycle.Launched, Status: lifecycle.Unknown, Reason: reason, Message: cause.Error()})
+}
+
+// requestID is what the cloud's support asks for; empty where the error is not
+// an answer of the cloud.
+func requestID(err error) string {
+	var answer interface {
+		error
+		ServiceRequestID() string
+	}
+	if errors.As(err, &answer) {
+		return answer.ServiceRequestID()
+	}
+	return ""
 }
 
 // refused writes down that there is no machine and never will be, so that
