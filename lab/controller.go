@@ -2,7 +2,9 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -48,6 +50,9 @@ func (c *Controller) start(ctx, life context.Context) error {
 	if err := c.lab.store.update(func(s *State) {
 		s.MetricsURL = fmt.Sprintf("http://127.0.0.1:%d/metrics", metrics)
 	}); err != nil {
+		return err
+	}
+	if err := os.Remove(c.LogFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	c.env = append([]string{

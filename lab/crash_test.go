@@ -23,7 +23,7 @@ import (
 // answer arrives, so that nothing about it can have been written down. The next
 // controller must find that machine and use it.
 func TestControllerKilledBetweenCreateFleetAndStatus(t *testing.T) {
-	const name = "crash"
+	name := unique("crash")
 	var killed atomic.Bool
 	shared.Cloud.Subscribe(func(e ec2.Event) {
 		// Called before the answer is sent.
@@ -31,7 +31,7 @@ func TestControllerKilledBetweenCreateFleetAndStatus(t *testing.T) {
 			shared.Controller.Kill()
 		}
 	})
-	starts, before := shared.Controller.Starts(), len(instances(name))
+	starts := shared.Controller.Starts()
 	namespace(t, name)
 	apply(t, pool(name, "node.kubernetes.io/instance-type=m6a.large")+pod(name, "only", name, "1", "1Gi"))
 
@@ -39,7 +39,7 @@ func TestControllerKilledBetweenCreateFleetAndStatus(t *testing.T) {
 	if !killed.Load() || shared.Controller.Starts() <= starts {
 		t.Fatalf("the controller was not killed (killed %v, started %d times)", killed.Load(), shared.Controller.Starts()-starts)
 	}
-	ours := instances(name)[before:]
+	ours := instances(name)
 	if len(ours) != 1 {
 		t.Fatalf("%d instances were started, want exactly one: %v", len(ours), ours)
 	}

@@ -161,6 +161,9 @@ func (l *Lab) prepareCluster(ctx context.Context) error {
 	if err := l.writeEnv(); err != nil {
 		return err
 	}
+	if err := boot.AddSystemNode(ctx, l.Client, l.Cluster.Version); err != nil {
+		return err
+	}
 	_, err = l.Cluster.Kubectl(ctx, "create", "namespace", systemNamespace)
 	return err
 }

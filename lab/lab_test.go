@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -70,6 +71,12 @@ func apply(t *testing.T, yaml string) {
 		}
 	})
 }
+
+var names atomic.Int64
+
+// unique makes a name that no earlier test used, so that machines which are
+// still on their way out are not taken for this test's.
+func unique(prefix string) string { return fmt.Sprintf("%s-%d", prefix, names.Add(1)) }
 
 // within waits until the condition returns nil.
 func within(t *testing.T, limit time.Duration, condition func() error) {

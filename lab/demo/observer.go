@@ -165,7 +165,7 @@ func (o *observer) node(before, now *corev1.Node) {
 	}
 	turned := func(key string) bool { return before.Labels[key] != "true" && now.Labels[key] == "true" }
 	if turned(label.Registered) {
-		say("is registered: labels and taints are right")
+		say("registered: labels and taints are right")
 	}
 	if !isReady(before) && isReady(now) {
 		say("is Ready")
@@ -227,7 +227,7 @@ func (o *observer) poll(ctx context.Context) {
 		}
 		what := fmt.Sprintf("%s is %s", i.ID, i.State)
 		if !seen {
-			what = fmt.Sprintf("%s bought: %s %s in %s at %s", i.ID, i.Market, i.Type, i.Zone, o.price(i))
+			what = fmt.Sprintf("%s bought: %s %s %s", i.ID, i.Type, i.Market, o.price(i))
 			o.line.add(entry{at: i.Launched, who: "EC2", what: what})
 			continue
 		}

@@ -90,13 +90,13 @@ func (s *Screen) Output(text string) {
 
 // At writes a line of the timeline: when, who, what.
 func (s *Screen) At(t time.Time, who, what string) {
-	lines := wrap(what, width-24)
+	lines := wrap(what, width-21)
 	for i, line := range lines {
 		when, name := fmt.Sprintf("%6.1f s", t.Sub(s.start).Seconds()), who
 		if i > 0 {
 			when, name = strings.Repeat(" ", 8), ""
 		}
-		s.print(s.paint(dim, when) + "  " + s.paint(yellow, fmt.Sprintf("%-12s", name)) + "  " + line)
+		s.print(s.paint(dim, when) + "  " + s.paint(yellow, fmt.Sprintf("%-9s", name)) + "  " + line)
 	}
 }
 
