@@ -15,9 +15,14 @@ import (
 // defaultGraceSeconds is what Kubernetes gives a pod that does not say.
 const defaultGraceSeconds = 30
 
+// Pod translates a pod that refers to nothing, or of which only what stands in
+// the pod itself is of interest.
+func Pod(p *corev1.Pod) world.Pod { return (&Lookups{}).Pod(p) }
+
 // Pod translates a pod. Refused is set if the pod asks for something that is
-// not planned for. Nominated is what the pod's status says, whoever wrote it.
-func Pod(p *corev1.Pod) world.Pod {
+// not planned for, or that does not exist. Nominated is what the pod's status
+// says, whoever wrote it.
+func (l *Lookups) Pod(p *corev1.Pod) world.Pod {
 	out := world.Pod{
 		ObjectName:   objectName(p.ObjectMeta),
 		UID:          string(p.UID),
@@ -27,7 +32,9 @@ func Pod(p *corev1.Pod) world.Pod {
 		Requests:     Requests(p),
 		Node:         p.Spec.NodeName,
 		Nominated:    p.Status.NominatedNodeName,
-		Finished:     p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed,
+		Finished:     finished(p),
+		HostPorts:    hostPorts(&p.Spec),
+		Spread:       spread(p),
 		DeletedAt:    timePointer(p.DeletionTimestamp),
 		GraceSeconds: defaultGraceSeconds,
 		DoNotEvict:   p.Annotations[dialect.AnnotationDoNotEvict] == "true" || p.Annotations[dialect.AnnotationDoNotDisrupt] == "true",
@@ -46,16 +53,22 @@ func Pod(p *corev1.Pod) world.Pod {
 	if len(p.Spec.NodeSelector) > 0 {
 		out.Selector = label.FromLabels(p.Spec.NodeSelector)
 	}
-	out.Refused = refused(p)
 	nodeAffinity(p, &out)
+	l.podAffinity(p, &out)
+	l.podVolumes(p, &out)
+	refuse(&out, refused(p))
 	return out
 }
 
+func finished(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+}
+
 // Provisionable reports whether kube-scheduler has found no place for the pod
-// and it is worth finding one. A nomination by others is not looked at: it
+// and it is worth finding one: not while a scheduling gate holds it back. A nomination by others is not looked at: it
 // counts only while the node exists, which the caller knows.
 func Provisionable(p *corev1.Pod) bool {
-	if p.Spec.NodeName != "" || p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+	if p.Spec.NodeName != "" || p.DeletionTimestamp != nil || len(p.Spec.SchedulingGates) > 0 || finished(p) {
 		return false
 	}
 	if k := owner(p).Kind; k == "DaemonSet" || k == "Node" {

@@ -62,6 +62,7 @@ status: {phase: Running, nominatedNodeName: node-2}
 		},
 		Preferred:   []world.Preference{{Weight: 10, Term: []label.Requirement{{Key: "z", Op: label.NotIn, Values: []string{"b"}}}}},
 		Tolerations: []world.Toleration{{Key: "k", Op: "Exists", Effect: world.NoExecute}},
+		Spread:      []world.Spread{{Key: "zone", MaxSkew: 1, Soft: true, Selector: world.LabelSelector{Nothing: true}}},
 	}
 	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) })); diff != "" {
 		t.Error(diff)
@@ -81,16 +82,13 @@ func TestRefused(t *testing.T) {
 		{"preferred pod anti-affinity", `spec: {affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: {topologyKey: zone}}]}}}`, nil},
 		{"pod affinity", `spec: {affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: zone}]}}}`, []string{"pod affinity", "zone"}},
 		{"pod anti-affinity", `spec: {affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname}]}}}`, []string{"pod anti-affinity", "kubernetes.io/hostname"}},
-		{"claim", `spec: {volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]}`, []string{"persistent volumes", "data"}},
-		{"ephemeral volume", `spec: {volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: {storageClassName: no-such-class}}}}]}`, []string{"ephemeral", "no-such-class"}},
-		{"ephemeral volume of the default class", `spec: {volumes: [{name: v, ephemeral: {}}]}`, []string{"ephemeral", "default"}},
 		{"host port", `spec: {containers: [{name: a, ports: [{containerPort: 80, hostPort: 8080}]}]}`, []string{"host ports", "8080"}},
 		{"host port of a sidecar", `spec: {initContainers: [{name: a, restartPolicy: Always, ports: [{containerPort: 80, hostPort: 8081}]}]}`, []string{"host ports", "8081"}},
 		{"host port of an init container that ends", `spec: {initContainers: [{name: a, ports: [{containerPort: 80, hostPort: 8081}]}]}`, nil},
 		{"network of the host", `spec: {hostNetwork: true, containers: [{name: a, ports: [{containerPort: 9100}]}]}`, []string{"host ports", "9100"}},
 		{"network of the host without ports", `spec: {hostNetwork: true, containers: [{name: a}]}`, nil},
 		{"resource claim", `spec: {resourceClaims: [{name: gpu}]}`, []string{"resource claims", "gpu"}},
-		{"gate", `spec: {schedulingGates: [{name: wait}]}`, []string{"scheduling gates", "wait"}},
+		{"gate", `spec: {schedulingGates: [{name: wait}]}`, []string{"scheduling gate wait"}},
 		{"windows", `spec: {os: {name: windows}}`, []string{"Windows"}},
 		{"linux", `spec: {os: {name: linux}}`, nil},
 		{"field of the node", affinity + `[{matchFields: [{key: metadata.name, operator: In, values: [n]}]}]}}}}`, []string{"matchFields", "metadata.name"}},
@@ -126,6 +124,7 @@ func TestProvisionable(t *testing.T) {
 		{"unschedulable", "{" + waits + "}", true},
 		{"not tried yet", `{}`, false},
 		{"held back by a gate", `{status: {conditions: [{type: PodScheduled, status: "False", reason: SchedulingGated}]}}`, false},
+		{"held back by a gate, and the condition is old", "{spec: {schedulingGates: [{name: a}]}, " + waits + "}", false},
 		{"bound", "{spec: {nodeName: a}, " + waits + "}", false},
 		{"nominated", "{status: {nominatedNodeName: a, conditions: [{type: PodScheduled, status: 'False', reason: Unschedulable}]}}", true},
 		{"of a DaemonSet", "{metadata: {ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: a, uid: a, controller: true}]}, " + waits + "}", false},
@@ -156,19 +155,22 @@ func FuzzPod(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
+	f.Add([]byte(`{"metadata":{"namespace":"ns","name":"p"},"spec":{"volumes":[{"name":"v","persistentVolumeClaim":{"claimName":"east"}},{"name":"w","ephemeral":{}},{"awsElasticBlockStore":{}}],"topologySpreadConstraints":[{"matchLabelKeys":["a"]}],"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"namespaceSelector":{"matchExpressions":[{"operator":"?"}]}}]}}}}`))
+	cluster := objects(f, storage)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var p corev1.Pod
 		if json.Unmarshal(text, &p) != nil {
 			return
 		}
-		got := Pod(&p)
+		got := cluster.Pod(&p)
 		Provisionable(&p)
+		Refers(&p)
 		for _, a := range got.Requests.Amounts() {
 			if a.Value < 0 {
 				t.Errorf("asks for %s", a)
 			}
 		}
-		if diff := cmp.Diff(got, Pod(&p)); diff != "" {
+		if diff := cmp.Diff(got, cluster.Pod(&p)); diff != "" {
 			t.Errorf("two answers: %s", diff)
 		}
 	})

@@ -13,7 +13,6 @@ var features = []struct {
 	name string
 	used func(*corev1.PodSpec) string
 }{
-	{"scheduling gates", gate},
 	{"a scheduling group", func(s *corev1.PodSpec) string {
 		if s.SchedulingGroup == nil {
 			return ""
@@ -32,7 +31,7 @@ var features = []struct {
 		}
 		return s.ResourceClaims[0].Name
 	}},
-	{"hard topology spread", spread},
+	{"hard topology spread", hardSpread},
 	{"required pod affinity", func(s *corev1.PodSpec) string {
 		if s.Affinity == nil || s.Affinity.PodAffinity == nil {
 			return ""
@@ -45,14 +44,21 @@ var features = []struct {
 		}
 		return topologyKey(s.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
 	}},
-	{"persistent volumes", claim},
-	{"generic ephemeral volumes", ephemeralVolume},
-	{"host ports", hostPort},
+	{"persistent volumes", claimed},
+	{"host ports", func(s *corev1.PodSpec) string {
+		if ports := hostPorts(s); len(ports) > 0 {
+			return fmt.Sprintf("port %d", ports[0].Port)
+		}
+		return ""
+	}},
 }
 
-// refused says which feature keeps the pod from being planned; empty if none
-// does.
+// refused says that the pod is held back, or which feature keeps it from being
+// planned; empty if neither.
 func refused(p *corev1.Pod) string {
+	if gates := p.Spec.SchedulingGates; len(gates) > 0 {
+		return "it is held back by the scheduling gate " + gates[0].Name + " until somebody takes that away"
+	}
 	for _, f := range features {
 		if detail := f.used(&p.Spec); detail != "" {
 			return unsupported(f.name, detail)
@@ -65,14 +71,7 @@ func unsupported(feature, detail string) string {
 	return fmt.Sprintf("it uses %s (%s), which is not supported yet", feature, detail)
 }
 
-func gate(s *corev1.PodSpec) string {
-	if len(s.SchedulingGates) == 0 {
-		return ""
-	}
-	return s.SchedulingGates[0].Name
-}
-
-func spread(s *corev1.PodSpec) string {
+func hardSpread(s *corev1.PodSpec) string {
 	for _, c := range s.TopologySpreadConstraints {
 		if c.WhenUnsatisfiable != corev1.ScheduleAnyway {
 			return "over " + c.TopologyKey
@@ -88,58 +87,12 @@ func topologyKey(terms []corev1.PodAffinityTerm) string {
 	return "over " + terms[0].TopologyKey
 }
 
-func claim(s *corev1.PodSpec) string {
+// claimed names the first volume behind which there is a claim.
+func claimed(s *corev1.PodSpec) string {
 	for _, v := range s.Volumes {
-		if v.PersistentVolumeClaim != nil {
-			return fmt.Sprintf("volume %s, claim %s", v.Name, v.PersistentVolumeClaim.ClaimName)
+		if v.PersistentVolumeClaim != nil || v.Ephemeral != nil {
+			return "volume " + v.Name
 		}
 	}
 	return ""
-}
-
-func ephemeralVolume(s *corev1.PodSpec) string {
-	for _, v := range s.Volumes {
-		if v.Ephemeral == nil {
-			continue
-		}
-		class := "the default one"
-		if t := v.Ephemeral.VolumeClaimTemplate; t != nil && t.Spec.StorageClassName != nil {
-			class = *t.Spec.StorageClassName
-		}
-		return fmt.Sprintf("volume %s, storage class %s", v.Name, class)
-	}
-	return ""
-}
-
-// hostPort looks at what runs for as long as the pod. On the network of the
-// host every port is a port of the host.
-func hostPort(s *corev1.PodSpec) string {
-	for _, containers := range [][]corev1.Container{s.Containers, sidecars(s)} {
-		for _, c := range containers {
-			for _, port := range c.Ports {
-				if port.HostPort > 0 {
-					return fmt.Sprintf("port %d", port.HostPort)
-				}
-				if s.HostNetwork && port.ContainerPort > 0 {
-					return fmt.Sprintf("port %d on the network of the host", port.ContainerPort)
-				}
-			}
-		}
-	}
-	return ""
-}
-
-func sidecars(s *corev1.PodSpec) []corev1.Container {
-	var out []corev1.Container
-	for _, c := range s.InitContainers {
-		if isSidecar(&c) {
-			out = append(out, c)
-		}
-	}
-	return out
-}
-
-// isSidecar reports whether an init container is kept running.
-func isSidecar(c *corev1.Container) bool {
-	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
