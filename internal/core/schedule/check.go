@@ -115,7 +115,7 @@ func (p *place) suits(pod *world.Pod, outcome func(always, ever bool) bool) bool
 func (c *checker) nodes(plan *Plan) {
 	for i := range c.s.Nodes {
 		n := &c.s.Nodes[i]
-		p := place{labels: maps.Clone(n.Labels), choices: n.Choices, taints: n.Taints, room: n.Allocatable.Sub(n.Requested())}
+		p := place{labels: maps.Clone(n.Labels), choices: n.Choices, taints: taintsOf(n), room: n.Allocatable.Sub(n.Requested())}
 		if p.labels == nil {
 			p.labels = map[string]string{}
 		}
@@ -139,7 +139,7 @@ func (c *checker) nodes(plan *Plan) {
 			switch {
 			case pod == nil:
 				continue
-			case n.Deleting || n.Unschedulable:
+			case n.Deleting:
 				c.bad("node %s takes no pods, it got %s", n.Name, to.Pod)
 			case !p.admits(pod):
 				c.bad("node %s does not suit pod %s", n.Name, to.Pod)
@@ -149,7 +149,7 @@ func (c *checker) nodes(plan *Plan) {
 			}
 			p.room = p.room.Sub(pod.Requests)
 		}
-		if !n.Deleting && !n.Unschedulable {
+		if !n.Deleting {
 			c.rooms = append(c.rooms, p)
 		}
 	}

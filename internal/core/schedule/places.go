@@ -25,7 +25,7 @@ type places struct {
 func newPlaces(nodes []*world.Node, d *dims, daemons []world.Daemon, stats *Stats) *places {
 	p := &places{d: d, stats: stats, found: map[*profile]set{}}
 	for _, n := range nodes {
-		if !n.Deleting && !n.Unschedulable {
+		if !n.Deleting {
 			p.nodes = append(p.nodes, n)
 		}
 	}
@@ -35,15 +35,27 @@ func newPlaces(nodes []*world.Node, d *dims, daemons []world.Daemon, stats *Stat
 			p.open = append(p.open, i)
 		}
 		p.room = append(p.room, d.vector(n.Allocatable.Sub(n.Requested()))...)
-		at := slices.IndexFunc(p.taints, func(t []world.Taint) bool { return slices.Equal(t, n.Taints) })
+		taints := taintsOf(n)
+		at := slices.IndexFunc(p.taints, func(t []world.Taint) bool { return slices.Equal(t, taints) })
 		if at < 0 {
 			at = len(p.taints)
-			p.taints = append(p.taints, n.Taints)
+			p.taints = append(p.taints, taints)
 		}
 		p.taintOf = append(p.taintOf, at)
 	}
 	p.reserve(daemons)
 	return p
+}
+
+// cordon is the taint for which kube-scheduler takes spec.unschedulable.
+var cordon = world.Taint{Key: "node.kubernetes.io/unschedulable", Effect: world.NoSchedule}
+
+// taintsOf are the taints of a node, that of being cordoned among them.
+func taintsOf(n *world.Node) []world.Taint {
+	if !n.Unschedulable || slices.Contains(n.Taints, cordon) {
+		return n.Taints
+	}
+	return append(slices.Clip(n.Taints), cordon)
 }
 
 // nodeLabel is a label of a node as it will be once the node is initialised.
