@@ -147,6 +147,18 @@ func (d Domain) Value(m Mask) (value string, present, ok bool) {
 	return "", false, false
 }
 
+// Values lists the values in the mask, the representatives of gaps and of "any
+// other" among them.
+func (d Domain) Values(m Mask) []string {
+	var out []string
+	for i, v := range d.values {
+		if m.Has(i) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
 // Has reports whether member i is in the mask.
 func (m Mask) Has(i int) bool { return i/64 < len(m) && m[i/64]>>(i%64)&1 == 1 }
 

@@ -38,6 +38,7 @@ func Check(s *world.Snapshot, plan *Plan) []string {
 	for i := range plan.Machines {
 		c.machine(i, &plan.Machines[i])
 	}
+	c.stage0 = c.rules(plan)
 	for i := range plan.Unplaced {
 		c.unplaced(&plan.Unplaced[i])
 	}
@@ -56,11 +57,13 @@ type checker struct {
 	seen   map[world.ObjectName]string
 	left   map[string]map[string]int64 // limits less used and planned, per pool
 	rooms  []place
+	stage0 *stage // the cluster that the plan makes
 	faults []string
 }
 
 // place is a place for pods with what is left of it.
 type place struct {
+	name    string
 	labels  map[string]string
 	choices []world.Choice
 	taints  []world.Taint
@@ -108,6 +111,9 @@ func (p *place) suits(pod *world.Pod, outcome func(always, ever bool) bool) bool
 	if _, bad := world.FirstUntolerated(p.taints, pod.Tolerations); bad || !match(pod.Selector) {
 		return false
 	}
+	if len(pod.Volumes) > 0 && !slices.ContainsFunc(pod.Volumes, match) {
+		return false
+	}
 	return len(pod.Terms) == 0 || slices.ContainsFunc(pod.Terms, func(t []label.Requirement) bool { return len(t) > 0 && match(t) })
 }
 
@@ -115,7 +121,7 @@ func (p *place) suits(pod *world.Pod, outcome func(always, ever bool) bool) bool
 func (c *checker) nodes(plan *Plan) {
 	for i := range c.s.Nodes {
 		n := &c.s.Nodes[i]
-		p := place{labels: maps.Clone(n.Labels), choices: n.Choices, taints: taintsOf(n), room: n.Allocatable.Sub(n.Requested())}
+		p := place{name: n.Name, labels: maps.Clone(n.Labels), choices: n.Choices, taints: taintsOf(n), room: n.Allocatable.Sub(n.Requested())}
 		if p.labels == nil {
 			p.labels = map[string]string{}
 		}
@@ -261,8 +267,37 @@ func (c *checker) holds(where string, p *world.Pool, at place, pods []*world.Pod
 	}
 }
 
+// between reports whether there are rules between pods.
+func (c *checker) between() bool {
+	some := func(p *world.Pod) bool { return len(p.Spread)+len(p.Affinity)+len(p.AntiAffinity)+len(p.HostPorts) > 0 }
+	for i := range c.s.Nodes {
+		if slices.ContainsFunc(c.s.Nodes[i].Pods, func(p world.Pod) bool { return some(&p) }) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(c.s.Pending, func(p world.Pod) bool { return some(&p) })
+}
+
+// nodeTakes reports whether rules between pods let the pod on a node.
+func (c *checker) nodeTakes(pod *world.Pod, name string) bool {
+	return !slices.ContainsFunc(c.stage0.nodes, func(n *stageNode) bool { return n.name == name && c.stage0.refuses(pod, n) != "" })
+}
+
+// newTakes reports whether they let the pod on a new machine.
+func (c *checker) newTakes(pod *world.Pod, p *world.Pool, o Option) bool {
+	if c.stage0 == nil {
+		return true
+	}
+	n := c.newNode(p, o, p.Labels)
+	with := &stage{nodes: append(slices.Clip(c.stage0.nodes), n)}
+	return with.refuses(pod, n) == ""
+}
+
 // passedOver checks that no pool of greater weight would have taken the pod.
 func (c *checker) passedOver(p *world.Pool, pod *world.Pod, where string) {
+	if c.between() {
+		return // where the others are may decide it
+	}
 	for i := range c.s.Pools {
 		q := &c.s.Pools[i]
 		before := q.Weight > p.Weight || q.Weight == p.Weight && q.Name < p.Name
@@ -297,7 +332,8 @@ func (c *checker) wouldHold(p *world.Pool, pod *world.Pod) bool {
 						at.room = at.room.Sub(d.Template.Requests)
 					}
 				}
-				if !overdrawn(at.room) && pod.Requests.Fits(at.room) {
+				o := Option{Type: kind.Name, Zone: kind.Offerings[o].Zone, CapacityType: kind.Offerings[o].CapacityType}
+				if !overdrawn(at.room) && pod.Requests.Fits(at.room) && c.newTakes(pod, p, o) {
 					return true
 				}
 			}
@@ -325,6 +361,15 @@ func possible(p *world.Pool, at place, pod *world.Pod) bool {
 				ways = append(ways, slices.Concat(pod.Selector, t))
 			}
 		}
+	}
+	if len(pod.Volumes) > 0 {
+		var both [][]label.Requirement
+		for _, w := range ways {
+			for _, v := range pod.Volumes {
+				both = append(both, slices.Concat(w, v))
+			}
+		}
+		ways = both
 	}
 	for k, v := range p.Labels {
 		if at.labels[label.Normalize(k)] != v {
@@ -366,7 +411,7 @@ func (c *checker) unplaced(u *Unplaced) {
 		return
 	}
 	for i := range c.rooms {
-		if c.rooms[i].admits(pod) && pod.Requests.Fits(c.rooms[i].room) {
+		if c.rooms[i].admits(pod) && pod.Requests.Fits(c.rooms[i].room) && c.nodeTakes(pod, c.rooms[i].name) {
 			c.bad("pod %s is pending, a node has room for it", u.Pod)
 		}
 	}

@@ -75,6 +75,8 @@ type profile struct {
 	ways        [][]label.Requirement // selector and one required term each; any way will do
 	preferred   []world.Preference
 	tolerations []world.Toleration
+	ports       []world.HostPort
+	pinned      map[string]*profile // the same, with labels of its place decided
 }
 
 // tolerates reports whether pods of the profile may run beside the taints, and
@@ -98,10 +100,21 @@ type class struct {
 	request  []int64
 	pods     []int32 // into problem.pods, in the order in which they are tried
 	next     int     // pods before it are placed
+	rules    *rules  // between pods; nil if there are none
 
 	buyable bool      // some pool could buy a machine for it
 	value   float64   // what a pod of it is worth, see appraise
 	unit    []float64 // the same for one unit of each resource
+
+	// For classes with rules.
+
+	nodes    []int // that suit, best first; valid if ranked
+	ranked   bool
+	tuples   []*tuple
+	short    bool // the places that exist are not enough
+	parts    map[*tuple]*class
+	origin   *class  // of a part
+	returned []int32 // pods that lost their place
 }
 
 func (c *class) left() int { return len(c.pods) - c.next }
@@ -135,7 +148,7 @@ func comparePods(a, b *world.Pod) int {
 
 // classify groups pods, which are in order, into classes. Classes come in the
 // order of their first pods.
-func classify(pods []*world.Pod, d *dims) ([]*class, []*profile) {
+func classify(pods []*world.Pod, d *dims, book *rulebook) ([]*class, []*profile) {
 	var classes []*class
 	var profiles []*profile
 	classOf, profileOf := map[string]*class{}, map[string]*profile{}
@@ -145,6 +158,12 @@ func classify(pods []*world.Pod, d *dims) ([]*class, []*profile) {
 		end := len(buf)
 		buf = appendResources(buf, p.Requests)
 		buf = binary.AppendVarint(buf, int64(p.Priority))
+		var bound *rules
+		if book != nil {
+			if bound = book.of(p); bound != nil {
+				buf = binary.AppendVarint(buf, int64(bound.id))
+			}
+		}
 		c, ok := classOf[string(buf)]
 		if !ok {
 			prof, ok := profileOf[string(buf[:end])]
@@ -154,7 +173,7 @@ func classify(pods []*world.Pod, d *dims) ([]*class, []*profile) {
 				profiles = append(profiles, prof)
 				profileOf[string(buf[:end])] = prof
 			}
-			c = &class{profile: prof, priority: p.Priority, request: d.vector(p.Requests)}
+			c = &class{profile: prof, priority: p.Priority, request: d.vector(p.Requests), rules: bound}
 			classes = append(classes, c)
 			classOf[string(buf)] = c
 		}
@@ -164,21 +183,35 @@ func classify(pods []*world.Pod, d *dims) ([]*class, []*profile) {
 }
 
 func newProfile(p *world.Pod) *profile {
-	prof := &profile{tolerations: p.Tolerations}
-	selector := normal(p.Selector)
-	for _, term := range p.Terms {
-		if len(term) > 0 { // an empty term matches nothing
-			prof.ways = append(prof.ways, slices.Concat(selector, normal(term)))
+	prof := &profile{tolerations: p.Tolerations, ports: p.HostPorts, ways: affinityWays(p)}
+	if len(p.Volumes) > 0 {
+		var both [][]label.Requirement
+		for _, way := range prof.ways {
+			for _, reach := range p.Volumes {
+				both = append(both, slices.Concat(way, normal(reach)))
+			}
 		}
-	}
-	if len(p.Terms) == 0 {
-		prof.ways = [][]label.Requirement{selector}
+		prof.ways = both
 	}
 	for _, pref := range p.Preferred {
 		prof.preferred = append(prof.preferred, world.Preference{Weight: pref.Weight, Term: normal(pref.Term)})
 	}
 	slices.SortStableFunc(prof.preferred, func(a, b world.Preference) int { return cmp.Compare(b.Weight, a.Weight) })
 	return prof
+}
+
+// affinityWays are the node selector and one required term each.
+func affinityWays(p *world.Pod) (ways [][]label.Requirement) {
+	selector := normal(p.Selector)
+	if len(p.Terms) == 0 {
+		return [][]label.Requirement{selector}
+	}
+	for _, term := range p.Terms {
+		if len(term) > 0 { // an empty term matches nothing
+			ways = append(ways, slices.Concat(selector, normal(term)))
+		}
+	}
+	return ways
 }
 
 func normal(reqs []label.Requirement) []label.Requirement {
@@ -211,19 +244,36 @@ func appendRequirements(b []byte, reqs []label.Requirement) []byte {
 	return b
 }
 
-func appendProfile(b []byte, p *world.Pod) []byte {
+func appendAffinity(b []byte, p *world.Pod) []byte {
 	b = appendRequirements(b, p.Selector)
 	b = binary.AppendUvarint(b, uint64(len(p.Terms)))
 	for _, t := range p.Terms {
 		b = appendRequirements(b, t)
 	}
+	return b
+}
+
+func appendTolerations(b []byte, p *world.Pod) []byte {
+	b = binary.AppendUvarint(b, uint64(len(p.Tolerations)))
+	for _, t := range p.Tolerations {
+		b = appendText(appendText(appendText(appendText(b, t.Key), t.Op), t.Value), string(t.Effect))
+	}
+	return b
+}
+
+func appendProfile(b []byte, p *world.Pod) []byte {
+	b = appendTolerations(appendAffinity(b, p), p)
 	b = binary.AppendUvarint(b, uint64(len(p.Preferred)))
 	for _, f := range p.Preferred {
 		b = appendRequirements(binary.AppendVarint(b, int64(f.Weight)), f.Term)
 	}
-	b = binary.AppendUvarint(b, uint64(len(p.Tolerations)))
-	for _, t := range p.Tolerations {
-		b = appendText(appendText(appendText(appendText(b, t.Key), t.Op), t.Value), string(t.Effect))
+	b = binary.AppendUvarint(b, uint64(len(p.Volumes)))
+	for _, t := range p.Volumes {
+		b = appendRequirements(b, t)
+	}
+	b = binary.AppendUvarint(b, uint64(len(p.HostPorts)))
+	for _, port := range p.HostPorts {
+		b = binary.AppendVarint(appendText(appendText(b, port.IP), port.Protocol), int64(port.Port))
 	}
 	return b
 }

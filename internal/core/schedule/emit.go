@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"cmp"
-	"encoding/binary"
 	"maps"
 	"slices"
 	"strings"
@@ -23,16 +22,7 @@ type offering struct {
 
 // raise turns a planned machine into words.
 func (p *problem) raise(m *machine, known map[string]*offering) Machine {
-	var key []byte
-	key = appendText(key, m.shop.pool.Kind+"/"+m.shop.pool.Name)
-	if len(m.shop.limits) > 0 {
-		key = binary.AppendVarint(key, int64(m.offer))
-	}
-	for _, k := range m.picks {
-		key = binary.AppendVarint(key, int64(k.class.pods[0]))
-		key = binary.AppendVarint(key, int64(len(k.pods)))
-		key = binary.AppendVarint(key, int64(k.way.id))
-	}
+	key := m.key(nil)
 	o := known[string(key)]
 	if o == nil {
 		o = p.offering(m)
@@ -54,25 +44,13 @@ func (p *problem) raise(m *machine, known map[string]*offering) Machine {
 // offering finds all offers that hold the machine's pods.
 func (p *problem) offering(m *machine) *offering {
 	s := m.shop
-	need := make([]int64, p.d.n())
-	var masks []label.Mask
-	suits := slices.Clone(s.offers)
-	for _, k := range m.picks {
-		suits.and(k.way.offers.set)
-		masks, _ = meet(masks, k.way.masks)
-		for d, r := range k.class.request {
-			need[d] += r * int64(len(k.pods))
-		}
-	}
-	for o := suits.next(0); o >= 0; o = suits.next(o + 1) {
-		p.plan.Stats.Evaluations++
-		if !fits(need, s.roomOf(o)) || s.outgrows(o, m.offer) {
-			suits.remove(o)
-		}
+	suits := slices.Clone(m.suits)
+	if suits == nil {
+		suits = p.suits(m)
 	}
 	p.prefer(m, suits)
 	chosen := p.choose(s, suits)
-	out := &offering{labels: s.decide(masks)}
+	out := &offering{labels: s.decide(m.masks())}
 	for _, i := range chosen {
 		o := s.market.offers[i]
 		at := s.market.offering(o)
@@ -81,6 +59,22 @@ func (p *problem) offering(m *machine) *offering {
 	out.requirements = s.describe(out.options, out.labels)
 	out.requests = p.requests(m, chosen)
 	return out
+}
+
+// suits returns the offers that hold the machine's pods.
+func (p *problem) suits(m *machine) set {
+	suits := slices.Clone(m.shop.offers)
+	for _, k := range m.picks {
+		suits.and(k.way.offers.set)
+	}
+	need := m.need(make([]int64, p.d.n()))
+	for o := suits.next(0); o >= 0; o = suits.next(o + 1) {
+		p.plan.Stats.Evaluations++
+		if !fits(need, m.shop.roomOf(o)) || m.shop.outgrows(o, m.offer) {
+			suits.remove(o)
+		}
+	}
+	return suits
 }
 
 // outgrows reports whether an offer counts more against a limit than the one

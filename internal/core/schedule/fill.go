@@ -25,6 +25,14 @@ func (pk *packer) refill(g *candidates, c *candidate) {
 
 // fill returns how many pods of each member the offer holds, and their worth.
 func (pk *packer) fill(g *candidates, offer int) (taken []int, worth float64) {
+	if pk.host != nil {
+		pk.host.clear()
+		for i := range pk.shop.daemons {
+			if d := &pk.shop.daemons[i]; d.on.has(offer) {
+				pk.host.put(d.rules, 1)
+			}
+		}
+	}
 	total := pk.shop.roomOf(offer)
 	room := slices.Clone(total)
 	weight := make([]float64, len(room))
@@ -66,6 +74,9 @@ func (pk *packer) fill(g *candidates, offer int) (taken []int, worth float64) {
 					continue
 				}
 			}
+			if m.class.rules != nil && m.class.rules.onHost && pk.host.limit(m.class.rules) == 0 {
+				continue
+			}
 			keep = append(keep, i)
 			score := 0.0
 			for d, r := range m.class.request {
@@ -83,6 +94,10 @@ func (pk *packer) fill(g *candidates, offer int) (taken []int, worth float64) {
 		k := times(m.class.request, room, m.class.left()-taken[at])
 		if len(active) > 1 {
 			k = max(1, k/8)
+		}
+		if r := m.class.rules; r != nil && r.onHost {
+			k = min(k, pk.host.limit(r))
+			pk.host.put(r, k)
 		}
 		taken[at] += k
 		worth += float64(k) * m.class.value

@@ -259,6 +259,125 @@ func dump(v any) string {
 	return string(raw)
 }
 
+var topologyKeys = []string{label.Zone, label.Zone, label.Zone, label.Hostname, label.Hostname, label.CapacityType, label.Arch, tierKey, label.Provisioner}
+
+func (d dice) selector() world.LabelSelector {
+	switch d.IntN(12) {
+	case 0:
+		return world.LabelSelector{Nothing: true}
+	case 1:
+		return world.LabelSelector{}
+	case 2:
+		return world.LabelSelector{Requirements: []label.Requirement{{Key: "app", Op: label.Exists}}}
+	case 3:
+		return world.LabelSelector{Requirements: []label.Requirement{{Key: "app", Op: label.NotIn, Values: []string{one(d, "a", "b")}}}}
+	}
+	return world.LabelSelector{Requirements: []label.Requirement{{Key: "app", Op: label.In, Values: []string{one(d, "a", "a", "b", "c")}}}}
+}
+
+func (d dice) podTerm() world.PodTerm {
+	t := world.PodTerm{Key: one(d, topologyKeys...), Selector: d.selector(), Namespaces: []string{"ns"}}
+	if d.chance(10) {
+		t.Namespaces = []string{"other"}
+	}
+	if d.chance(10) {
+		t.Namespaces, t.AllNamespaces = nil, true
+	}
+	if d.chance(25) {
+		t.Weight = 1 + d.Int32N(100)
+	}
+	return t
+}
+
+// rules gives a pod rules between pods.
+func (d dice) rules(p *world.Pod) {
+	p.Labels = map[string]string{"app": one(d, "a", "b", "c")}
+	if d.chance(10) {
+		p.Namespace = "other"
+	}
+	if d.chance(40) {
+		for range 1 + d.IntN(2) {
+			s := world.Spread{Key: one(d, topologyKeys...), MaxSkew: 1 + d.Int32N(2), Selector: d.selector(), Soft: d.chance(25), IgnoreAffinity: d.chance(20), HonorTaints: d.chance(30)}
+			if d.chance(20) {
+				s.MinDomains = 1 + d.Int32N(4)
+			}
+			p.Spread = append(p.Spread, s)
+		}
+	}
+	if d.chance(20) {
+		p.Affinity = append(p.Affinity, d.podTerm())
+	}
+	if d.chance(25) {
+		p.AntiAffinity = append(p.AntiAffinity, d.podTerm())
+	}
+	if d.chance(10) {
+		p.HostPorts = []world.HostPort{{Protocol: "TCP", Port: 80 + d.Int32N(2), IP: one(d, "", "", "10.0.0.1", "10.0.0.2")}}
+	}
+	if d.chance(10) {
+		p.Volumes = world.VolumeTerms{{{Key: label.Zone, Op: label.In, Values: []string{one(d, "a", "b")}}}}
+		if d.chance(30) {
+			p.Volumes = append(p.Volumes, []label.Requirement{{Key: label.Zone, Op: label.In, Values: []string{"c"}}})
+		}
+	}
+}
+
+// ruled is a world with rules between pods.
+func (d dice) ruled(limits bool) *world.Snapshot {
+	s := d.world(limits)
+	percent := one(d, 20, 60, 100)
+	group := map[string]world.Pod{}
+	for i := range s.Pending {
+		p := &s.Pending[i]
+		name := p.Name[:2]
+		if _, ok := group[name]; !ok {
+			q := *p
+			if d.chance(percent) {
+				d.rules(&q)
+			}
+			group[name] = q
+		}
+		q := group[name]
+		p.Namespace, p.Labels, p.Spread, p.Affinity, p.AntiAffinity, p.HostPorts, p.Volumes = q.Namespace, q.Labels, q.Spread, q.Affinity, q.AntiAffinity, q.HostPorts, q.Volumes
+	}
+	for i := range s.Nodes {
+		for j := range s.Nodes[i].Pods {
+			if d.chance(percent / 2) {
+				d.rules(&s.Nodes[i].Pods[j])
+			}
+			if d.chance(10) {
+				at := time.Unix(9, 0)
+				s.Nodes[i].Pods[j].DeletedAt = &at
+			}
+		}
+	}
+	world.SortPending(s.Pending)
+	return s
+}
+
+// FuzzRulesHold: every plan passes the independent check where pods have rules
+// between them.
+func FuzzRulesHold(f *testing.F) {
+	fuzz(f, func(t *testing.T, seed uint64) {
+		s := newDice(seed).ruled(seed%2 == 0)
+		plan := Solve(s, Options{})
+		if faults := Check(s, &plan); len(faults) > 0 {
+			t.Fatalf("%v\n%s\n%s", faults, plan.Text(), dump(s))
+		}
+	})
+}
+
+// FuzzOrderDoesNotMatterToRules: nor does it then.
+func FuzzOrderDoesNotMatterToRules(f *testing.F) {
+	fuzz(f, func(t *testing.T, seed uint64) {
+		d := newDice(seed)
+		s := d.ruled(true)
+		first, second := Solve(s, Options{}), Solve(d.shuffled(s), Options{})
+		if a, b := dump(first), dump(second); a != b {
+			t.Fatalf("%s\n%s\n%s", a, b, dump(s))
+		}
+	})
+}
+
 // FuzzPlanIsLegal: every plan passes the independent check.
 func FuzzPlanIsLegal(f *testing.F) {
 	fuzz(f, func(t *testing.T, seed uint64) {

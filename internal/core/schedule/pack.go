@@ -18,6 +18,7 @@ type packer struct {
 	policy  world.Policy
 	classes []*class
 	groups  []*candidates
+	host    *host // nil if no class has rules about its host
 }
 
 // candidates are offers that suit the same classes. Of two of which one is
@@ -48,8 +49,11 @@ type candidate struct {
 // portion is n pods of a member.
 type portion struct{ member, n int }
 
-func newPacker(s *shop, classes []*class, policy world.Policy) *packer {
+func newPacker(s *shop, classes []*class, policy world.Policy, book *rulebook) *packer {
 	pk := &packer{shop: s, policy: policy, classes: classes}
+	if book != nil {
+		pk.host = newHost(book)
+	}
 	for _, seed := range pk.flavours() {
 		pk.addCandidates(seed)
 	}

@@ -19,6 +19,7 @@ type places struct {
 	taints  [][]world.Taint // different sets of taints
 	taintOf []int           // per node, into taints
 	found   map[*profile]set
+	coming  []coming
 	open    []int // nodes with labels that are not decided yet
 }
 
@@ -84,9 +85,16 @@ func (p *places) reserve(daemons []world.Daemon) {
 			comes := len(p.nodes[n].Choices) > 0 || fits(request, p.roomOf(n))
 			if comes && !hasDaemon(p.nodes[n], d) {
 				p.take(n, request, 1)
+				p.coming = append(p.coming, coming{n, d})
 			}
 		}
 	}
+}
+
+// coming is a daemon pod that is expected on a place.
+type coming struct {
+	node   int
+	daemon *world.Daemon
 }
 
 func hasDaemon(n *world.Node, d *world.Daemon) bool {

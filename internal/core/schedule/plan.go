@@ -31,7 +31,11 @@ type Plan struct {
 	Machines []Machine `json:"machines,omitempty"`
 	// Unplaced are the pods that stay pending, by pod.
 	Unplaced []Unplaced `json:"unplaced,omitempty"`
-	Stats    Stats      `json:"stats"`
+	// Order lists all placed pods in an order in which kube-scheduler accepts
+	// each of them, once all machines have joined. It is empty if there are no
+	// rules between pods: then any order will do.
+	Order []world.ObjectName `json:"order,omitempty"`
+	Stats Stats              `json:"stats"`
 }
 
 // Placement puts a pod on a node, or on a claim whose machine has not joined.

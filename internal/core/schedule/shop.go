@@ -29,6 +29,16 @@ type shop struct {
 
 	demands []*demand // per profile
 	unique  map[string]*offerSet
+	daemons []companion
+	// filtered is where machines may count for a spread.
+	filtered map[*filter]set
+}
+
+// companion is a daemon pod that rules between pods look at, on the offers
+// where it will run.
+type companion struct {
+	rules *rules // what it adds to
+	on    set
 }
 
 // limit is what may still be bought of one resource.
@@ -241,9 +251,18 @@ func (s *shop) demand(p *profile) *demand {
 	if !d.may || s.broken != "" {
 		return d
 	}
+	within := s.offers
+	for i := range s.daemons {
+		if _, bad := conflict(p.ports, s.daemons[i].rules.ports); bad {
+			within = slices.Clone(within)
+			for o := s.daemons[i].on.next(0); o >= 0; o = s.daemons[i].on.next(o + 1) {
+				within.remove(o)
+			}
+		}
+	}
 	var plain set // ways that leave all open keys alone are one way
 	for _, reqs := range p.ways {
-		offers, masks, ok := s.resolve(reqs, s.offers)
+		offers, masks, ok := s.resolve(reqs, within)
 		switch {
 		case !ok || offers.empty():
 		case masks != nil:

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"karpenter/internal/core/label"
 	"karpenter/internal/core/reason"
 	"karpenter/internal/core/world"
 )
@@ -21,6 +20,16 @@ type problem struct {
 	shops    []*shop
 	machines []machine
 	plan     Plan
+
+	profiles int
+	book     *rulebook // nil if there are no rules between pods
+	ground   *ground
+	settler  *settler
+	parts    []*class // pods whose topology was decided
+	order    []int32  // pods with rules, in the order in which they were placed
+	onNode   []int32  // per pod: its place in places, or -1
+	bound    []*rules // per pod
+	classOf  []*class // per pod; of parts, the whole
 }
 
 // machine is one machine to be bought, or several equal ones.
@@ -28,6 +37,7 @@ type machine struct {
 	shop  *shop
 	offer int // the one it was filled for
 	picks []pick
+	suits set // what it may become; nil if nobody asked yet
 }
 
 // pick is some pods of one class on a machine, and the way in which the class
@@ -46,6 +56,7 @@ func Solve(s *world.Snapshot, opt Options) Plan {
 	p := compile(s, opt)
 	p.useNodes()
 	p.buy()
+	p.finish()
 	p.emit()
 	return p.plan
 }
@@ -61,12 +72,27 @@ func compile(s *world.Snapshot, opt Options) *problem {
 		all = append(all, &daemons[i].Template)
 	}
 	p.d = dimsOf(all)
+	nodes := sortedNodes(s.Nodes)
+	p.book = newRulebook(p.pods, nodes, s.Policy.PreferenceMicros > 0)
 	var profiles []*profile
-	p.classes, profiles = classify(p.pods, &p.d)
+	p.classes, profiles = classify(p.pods, &p.d, p.book)
+	p.profiles = len(profiles)
+	p.onNode = slices.Repeat([]int32{-1}, len(p.pods))
+	if p.book != nil {
+		p.bound, p.classOf = make([]*rules, len(p.pods)), make([]*class, len(p.pods))
+		for _, c := range p.classes {
+			for _, i := range c.pods {
+				p.bound[i], p.classOf[i] = c.rules, c
+			}
+		}
+	}
 	stats := &p.plan.Stats
 	stats.Pods, stats.Classes, stats.Profiles = len(p.pods), len(p.classes), len(profiles)
 
-	p.places = newPlaces(sortedNodes(s.Nodes), &p.d, daemons, stats)
+	p.places = newPlaces(nodes, &p.d, daemons, stats)
+	if p.book != nil {
+		p.ground = newGround(p.book, nodes, p.places)
+	}
 	pools := slices.Clone(s.Pools)
 	world.SortPools(pools)
 	markets := map[world.CatalogKey]*market{}
@@ -82,6 +108,9 @@ func compile(s *world.Snapshot, opt Options) *problem {
 			stats.Offers += len(m.offers)
 		}
 		p.shops = append(p.shops, newShop(&pools[i], m, &p.d, daemons, profiles, stats))
+	}
+	if p.book != nil {
+		p.book.accompany(p.shops, daemons)
 	}
 	return p
 }
@@ -140,6 +169,9 @@ func (p *problem) useNodes() {
 	var hopeful []single
 	var rest []*class
 	for _, c := range p.classes {
+		if c.rules != nil {
+			continue
+		}
 		if c.buyable {
 			rest = append(rest, c)
 			continue
@@ -163,6 +195,7 @@ func (p *problem) useNodes() {
 		orders[h.class] = order
 		p.places.fill(h.class, order, 1, p.place)
 	}
+	p.settle()
 	if len(p.places.nodes) == 0 {
 		return
 	}
@@ -175,13 +208,8 @@ func (p *problem) useNodes() {
 }
 
 func (p *problem) place(node int, pods []int32) {
-	n := p.places.nodes[node]
 	for _, i := range pods {
-		to := Placement{Pod: p.pods[i].ObjectName, Claim: n.Claim}
-		if n.Joined {
-			to.Node = n.Name
-		}
-		p.plan.Placements = append(p.plan.Placements, to)
+		p.onNode[i] = int32(node)
 	}
 }
 
@@ -219,7 +247,7 @@ func (p *problem) buy() {
 				}
 			}
 			if len(here) > 0 {
-				pk := newPacker(s, here, p.policy)
+				pk := newPacker(s, here, p.policy, p.book)
 				p.machines = append(p.machines, pk.run()...)
 			}
 		}
@@ -232,15 +260,12 @@ func (p *problem) topUp() {
 	for i := range p.machines {
 		m := &p.machines[i]
 		room := slices.Clone(m.shop.roomOf(m.offer))
-		var masks []label.Mask
-		for _, k := range m.picks {
-			masks, _ = meet(masks, k.way.masks)
-			for d, r := range k.class.request {
-				room[d] -= r * int64(len(k.pods))
-			}
+		masks := m.masks()
+		for d, r := range m.need(make([]int64, p.d.n())) {
+			room[d] -= r
 		}
 		for _, c := range p.classes {
-			if c.left() == 0 || !c.buyable {
+			if c.left() == 0 || !c.buyable || c.rules != nil {
 				continue
 			}
 			ways := m.shop.demand(c.profile).ways
@@ -263,6 +288,17 @@ func (p *problem) topUp() {
 
 // emit raises the machines to the plan and explains what is left.
 func (p *problem) emit() {
+	for i, at := range p.onNode {
+		if at < 0 {
+			continue
+		}
+		n := p.places.nodes[at]
+		to := Placement{Pod: p.pods[i].ObjectName, Claim: n.Claim}
+		if n.Joined {
+			to.Node = n.Name
+		}
+		p.plan.Placements = append(p.plan.Placements, to)
+	}
 	known := map[string]*offering{}
 	for i := range p.machines {
 		p.plan.Machines = append(p.plan.Machines, p.raise(&p.machines[i], known))
@@ -276,8 +312,34 @@ func (p *problem) emit() {
 			p.plan.Unplaced = append(p.plan.Unplaced, Unplaced{p.pods[i].ObjectName, why})
 		}
 	}
+	p.emitOrder()
 	slices.SortFunc(p.plan.Unplaced, func(a, b Unplaced) int { return a.Pod.Compare(b.Pod) })
 	slices.SortFunc(p.plan.Placements, func(a, b Placement) int { return a.Pod.Compare(b.Pod) })
+}
+
+// emitOrder writes down in which order pods are to come: those that rules bind
+// as they were placed, then the others.
+func (p *problem) emitOrder() {
+	if p.book == nil {
+		return
+	}
+	for _, i := range p.order {
+		p.plan.Order = append(p.plan.Order, p.pods[i].ObjectName)
+	}
+	for i, pod := range p.pods {
+		if p.bound[i] == nil && p.onNode[i] >= 0 {
+			p.plan.Order = append(p.plan.Order, pod.ObjectName)
+		}
+	}
+	for i := range p.machines {
+		for _, k := range p.machines[i].picks {
+			for _, pod := range k.pods {
+				if p.bound[pod] == nil {
+					p.plan.Order = append(p.plan.Order, p.pods[pod].ObjectName)
+				}
+			}
+		}
+	}
 }
 
 // labels are what machines of the shop carry, less what is decided per machine.

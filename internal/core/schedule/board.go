@@ -1,0 +1,283 @@
+package schedule
+
+import (
+	"math"
+	"slices"
+
+	"karpenter/internal/core/world"
+)
+
+// board is what kube-scheduler would know about pods on places: all tallies,
+// and what of each place concerns rules between pods.
+type board struct {
+	book  *rulebook
+	count []census // per tally
+	spots []*spot
+}
+
+// census is a tally in numbers. Values of the topology key are its indices.
+type census struct {
+	pods  []int32
+	total int32
+	sure  []int32 // places that count for the spread
+	maybe []int32 // and that may or may not, as they are not decided
+	low   int32   // the smallest count of a domain with places; -1: not known
+	atLow int32   // domains that have it
+}
+
+// spot is a place on the board.
+type spot struct {
+	values []int32   // per topology key
+	may    [][]int32 // values that it may get, where that is undecided
+	counts []byte    // per tally: whether the place counts for the spread
+	brings []int32   // tallies in which its daemon pods count
+	ports  []world.HostPort
+}
+
+// Values of a spot that are none.
+const (
+	absent  = -1
+	open    = -2
+	unnamed = -3 // a value that no other place has, as that of a new host
+)
+
+// Whether a spot counts.
+const (
+	never = iota
+	perhaps
+	surely
+)
+
+func newBoard(book *rulebook) *board {
+	b := &board{book: book, count: make([]census, len(book.tallies))}
+	for i := range b.count {
+		b.count[i].low = -1
+	}
+	return b
+}
+
+func (c *census) grow(v int32) {
+	for int(v) >= len(c.pods) {
+		c.pods, c.sure, c.maybe = append(c.pods, 0), append(c.sure, 0), append(c.maybe, 0)
+	}
+}
+
+func (c *census) at(v int32) int32 {
+	if v < 0 || int(v) >= len(c.pods) {
+		return 0
+	}
+	return c.pods[v]
+}
+
+// domains is how many domains have places that count for sure, the value's own
+// included.
+func (c *census) domains(v int32) (n int32) {
+	for i := range c.sure {
+		if c.sure[i] > 0 || int32(i) == v {
+			n++
+		}
+	}
+	if v < 0 || int(v) >= len(c.sure) {
+		n++
+	}
+	return n
+}
+
+// least is the smallest count of a domain, once a place with the value is there.
+func (c *census) least(v int32) int32 {
+	if v < 0 || int(v) >= len(c.pods) {
+		return 0
+	}
+	if c.low < 0 {
+		c.low, c.atLow = math.MaxInt32, 0
+		for i, n := range c.pods {
+			switch {
+			case c.sure[i]+c.maybe[i] == 0:
+			case n < c.low:
+				c.low, c.atLow = n, 1
+			case n == c.low:
+				c.atLow++
+			}
+		}
+	}
+	return min(c.low, c.pods[v])
+}
+
+// join puts a place on the board.
+func (b *board) join(s *spot) {
+	b.spots = append(b.spots, s)
+	if b.book.host >= 0 && s.values[b.book.host] == unnamed {
+		s.values[b.book.host] = int32(len(b.spots) - 1)
+	}
+	b.countPlace(s, 1)
+	b.add(s.brings, s)
+	s.brings = nil
+}
+
+// countPlace counts the place in the domains of spreads, or takes it out.
+func (b *board) countPlace(s *spot, n int32) {
+	for i, t := range b.book.tallies {
+		if !t.spread || s.counts[i] == never {
+			continue
+		}
+		c := &b.count[i]
+		c.low = -1
+		switch v := s.values[t.key]; {
+		case v >= 0:
+			c.grow(v)
+			if s.counts[i] == surely {
+				c.sure[v] += n
+			} else {
+				c.maybe[v] += n
+			}
+		case v == open:
+			for _, v := range s.may[t.key] {
+				c.grow(v)
+				c.maybe[v] += n
+			}
+		}
+	}
+}
+
+// bring adds the daemon pods of a new machine of the offer.
+func (s *spot) bring(shop *shop, offer int) {
+	s.brings, s.ports = nil, nil
+	for i := range shop.daemons {
+		if d := &shop.daemons[i]; d.on.has(offer) {
+			s.brings = append(s.brings, d.rules.adds...)
+			s.ports = append(s.ports, d.rules.ports...)
+		}
+	}
+}
+
+// here is the count at a spot, with what a machine that has not joined brings.
+func (b *board) here(t int32, s *spot) int32 {
+	n := b.count[t].at(s.values[b.book.tallies[t].key])
+	for _, o := range s.brings {
+		if o == t {
+			n++
+		}
+	}
+	return n
+}
+
+// add counts one more pod at the spot, in the tallies named.
+func (b *board) add(tallies []int32, s *spot) {
+	for _, i := range tallies {
+		t, c := b.book.tallies[i], &b.count[i]
+		if t.spread && s.counts[i] != surely {
+			continue
+		}
+		v := s.values[t.key]
+		if v < 0 {
+			continue
+		}
+		c.grow(v)
+		c.pods[v]++
+		c.total++
+		if c.low >= 0 && c.pods[v] == c.low+1 && c.sure[v]+c.maybe[v] > 0 {
+			if c.atLow--; c.atLow == 0 {
+				c.low = -1
+			}
+		}
+	}
+}
+
+// put adds a pod with the rules to the spot.
+func (b *board) put(r *rules, s *spot) {
+	b.add(r.adds, s)
+	s.ports = append(s.ports, r.ports...)
+}
+
+// breach is a rule that a place breaks.
+type breach struct {
+	tally  int32 // -1: a port
+	kind   int   // which rule
+	value  int32
+	spread *spreadRule
+	port   world.HostPort
+}
+
+// Kinds of breach.
+const (
+	kept = iota
+	brokenSpread
+	brokenAffinity
+	brokenAnti
+	brokenShun
+	brokenPort
+)
+
+// check says which rule kube-scheduler would find broken if a pod with the
+// rules came to the spot.
+func (b *board) check(r *rules, s *spot) breach {
+	for i := range r.spread {
+		rule := &r.spread[i]
+		v := s.values[b.book.tallies[rule.tally].key]
+		c := &b.count[rule.tally]
+		if v == absent || v == open {
+			return breach{rule.tally, brokenSpread, v, rule, world.HostPort{}}
+		}
+		least := c.least(v)
+		if rule.minDomains > 1 && c.domains(v) < rule.minDomains {
+			least = 0
+		}
+		if b.here(rule.tally, s)+rule.self-least > rule.skew {
+			return breach{rule.tally, brokenSpread, v, rule, world.HostPort{}}
+		}
+	}
+	for _, t := range r.anti {
+		if v := s.values[b.book.tallies[t].key]; b.anywhere(t, s) {
+			return breach{tally: t, kind: brokenAnti, value: v}
+		}
+	}
+	for _, t := range r.shun {
+		if v := s.values[b.book.tallies[t].key]; b.anywhere(t, s) {
+			return breach{tally: t, kind: brokenShun, value: v}
+		}
+	}
+	missing, total := int32(-1), int32(0)
+	for _, t := range r.affinity {
+		v := s.values[b.book.tallies[t].key]
+		if v == absent || v == open {
+			return breach{tally: t, kind: brokenAffinity, value: v}
+		}
+		n := b.here(t, s)
+		if total += b.count[t].total + n; n == 0 {
+			missing = t
+		}
+	}
+	if missing >= 0 && (total > 0 || !r.first) {
+		return breach{tally: missing, kind: brokenAffinity, value: s.values[b.book.tallies[missing].key]}
+	}
+	if len(r.ports) > 0 && len(s.ports) > 0 {
+		if port, bad := conflict(r.ports, s.ports); bad {
+			return breach{tally: -1, kind: brokenPort, port: port}
+		}
+	}
+	return breach{}
+}
+
+// anywhere reports whether pods are counted at the spot, or where it may be.
+func (b *board) anywhere(t int32, s *spot) bool {
+	key := b.book.tallies[t].key
+	if s.values[key] == open {
+		return slices.ContainsFunc(s.may[key], func(v int32) bool { return b.count[t].at(v) > 0 })
+	}
+	return s.values[key] != absent && b.here(t, s) > 0
+}
+
+// wished is how much the place is what the pod would like; higher is better.
+func (b *board) wished(r *rules, s *spot) (sum int32) {
+	for _, w := range r.wishes {
+		if t := b.book.tallies[w.tally]; s.values[t.key] >= 0 {
+			n := b.count[w.tally].at(s.values[t.key])
+			if t.spread {
+				sum += w.weight * n
+			} else if n > 0 {
+				sum += w.weight
+			}
+		}
+	}
+	return sum
+}

@@ -1,0 +1,339 @@
+package schedule
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"karpenter/internal/core/label"
+	"karpenter/internal/core/world"
+)
+
+// finisher holds what was planned against the rules between pods as
+// kube-scheduler would, pod by pod, and puts right what does not hold.
+type finisher struct {
+	*settler
+	spots []*spot // per machine
+	where []int   // per pod: its node in places, or ^machine
+	class []*class
+}
+
+// nowhere is the place of a pod that has none.
+const nowhere = 1 << 30
+
+// finish makes the plan one that kube-scheduler can follow in the order that it
+// names. Pods that cannot go where they were planned are planned once more, one
+// by one.
+func (p *problem) finish() {
+	if p.book == nil {
+		return
+	}
+	f := &finisher{settler: p.settler}
+	f.narrow()
+	for round := range 5 {
+		for f.replay() {
+		}
+		classes := f.gather()
+		if round == 4 || !f.rescue(classes) {
+			return
+		}
+	}
+}
+
+// narrow finds the offers that each machine may become. A machine on which
+// rules do not decide the topology may not open a domain by chance in which
+// spreads that are followed would lack pods.
+func (f *finisher) narrow() {
+	p := f.p
+	known := map[string]set{}
+	for i := range p.machines {
+		m := &p.machines[i]
+		key := m.key(nil)
+		if known[string(key)] == nil {
+			known[string(key)] = p.suits(m)
+		}
+		m.suits = slices.Clone(known[string(key)])
+	}
+	b := p.ground.board()
+	var spots []*spot
+	for i := range p.machines {
+		s := p.machineSpot(&p.machines[i])
+		b.join(s)
+		spots = append(spots, s)
+	}
+	for t, y := range p.book.tallies {
+		if !y.spread || y.wish || y.key == p.book.host {
+			continue
+		}
+		for i := range p.machines {
+			s, m := spots[i], &p.machines[i]
+			if s.counts[t] == never || s.values[y.key] != open || !p.shopDecides(m.shop, y.key) {
+				continue
+			}
+			values := p.valuesIn(m.shop.market, y.key)
+			sure := slices.Clone(m.suits)
+			for o := sure.next(0); o >= 0; o = sure.next(o + 1) {
+				if v := values[o]; v < 0 || b.count[t].sure[v] == 0 {
+					sure.remove(o)
+				}
+			}
+			if sure.empty() {
+				f.fix(m, y.key, values[m.suits.next(0)])
+			} else if slices.Equal(sure, m.suits) {
+				continue
+			} else {
+				m.suits = sure
+			}
+			b.countPlace(s, -1)
+			values2 := s.values[max(p.book.host, 0)]
+			*s = *p.machineSpot(m)
+			if p.book.host >= 0 {
+				s.values[p.book.host] = values2
+			}
+			b.countPlace(s, 1)
+		}
+	}
+}
+
+func (p *problem) shopDecides(s *shop, k int) bool { return s.market.decides(p.book.keys[k]) }
+
+// fix keeps the offers that have the value.
+func (f *finisher) fix(m *machine, key int, value int32) {
+	values := f.p.valuesIn(m.shop.market, key)
+	for o := m.suits.next(0); o >= 0; o = m.suits.next(o + 1) {
+		if values[o] != value {
+			m.suits.remove(o)
+		}
+	}
+}
+
+// key identifies what a machine is and holds.
+func (m *machine) key(k []byte) []byte {
+	k = appendText(k, m.shop.pool.Kind+"/"+m.shop.pool.Name)
+	if len(m.shop.limits) > 0 {
+		k = binary.AppendVarint(k, int64(m.offer))
+	}
+	for _, pick := range m.picks {
+		k = binary.AppendVarint(binary.AppendVarint(k, int64(pick.class.pods[0])), int64(pick.class.profile.id))
+		k = binary.AppendVarint(k, int64(len(pick.pods)))
+		k = binary.AppendVarint(k, int64(pick.way.id))
+	}
+	for _, w := range m.suits {
+		k = binary.LittleEndian.AppendUint64(k, w)
+	}
+	return k
+}
+
+// machineSpot is the machine as a place on the board.
+func (p *problem) machineSpot(m *machine) *spot {
+	s := m.shop
+	labels := s.decide(m.masks())
+	at := &spot{values: make([]int32, len(p.book.keys)), may: make([][]int32, len(p.book.keys)), counts: make([]byte, len(p.book.tallies))}
+	for k, key := range p.book.keys {
+		at.values[k] = absent
+		switch v, ok := labels[key]; {
+		case k == p.book.host:
+			at.values[k] = unnamed
+		case s.market.decides(key):
+			values := p.valuesIn(s.market, k)
+			for o := m.suits.next(0); o >= 0; o = m.suits.next(o + 1) {
+				if !slices.Contains(at.may[k], values[o]) {
+					at.may[k] = append(at.may[k], values[o])
+				}
+			}
+			if at.values[k] = at.may[k][0]; len(at.may[k]) > 1 {
+				at.values[k] = open
+				at.may[k] = slices.DeleteFunc(at.may[k], func(v int32) bool { return v < 0 })
+			}
+		case ok:
+			at.values[k] = p.book.value(k, v)
+		default:
+			if v, ok := s.fixed[key]; ok {
+				at.values[k] = p.book.value(k, v)
+			}
+		}
+	}
+	for i, t := range p.book.tallies {
+		if t.spread {
+			at.counts[i] = p.counts(m, t.filter, labels, at)
+		}
+	}
+	at.bring(s, m.suits.next(0))
+	return at
+}
+
+func (p *problem) counts(m *machine, f *filter, labels map[string]string, at *spot) byte {
+	if f == nil {
+		return surely
+	}
+	for _, k := range f.keys {
+		if at.values[k] == absent {
+			return never
+		}
+	}
+	on := p.filteredBy(m.shop, f, labels)
+	if !meets(m.suits, on) {
+		return never
+	}
+	for i, w := range m.suits {
+		if w&^on[i] != 0 {
+			return perhaps
+		}
+	}
+	return surely
+}
+
+// filtered is the offers of a shop whose machines may count for a spread.
+func (p *problem) filtered(s *shop, f *filter) set {
+	if s.filtered == nil {
+		s.filtered = map[*filter]set{}
+	}
+	on := s.filtered[f]
+	if on == nil {
+		on = p.filteredBy(s, f, nil)
+		s.filtered[f] = on
+	}
+	return on
+}
+
+// filteredBy is the same where the labels of the pool are decided.
+func (p *problem) filteredBy(s *shop, f *filter, labels map[string]string) set {
+	if f == nil {
+		return s.listed
+	}
+	if labels != nil && len(s.open) == 0 {
+		return p.filtered(s, f)
+	}
+	on := newSet(len(s.market.offers))
+	if f.taints {
+		if _, bad := world.FirstUntolerated(s.pool.Taints, f.tolerations); bad {
+			return on
+		}
+	}
+	if f.ways == nil {
+		return s.listed
+	}
+	for _, reqs := range f.ways {
+		if some, ok := s.satisfying(reqs, labels); ok {
+			on.or(some)
+		}
+	}
+	return on
+}
+
+// satisfying is the offers that meet the requirements, with the open labels as
+// decided, or in any way if labels is nil.
+func (s *shop) satisfying(reqs []label.Requirement, labels map[string]string) (set, bool) {
+	on := slices.Clone(s.listed)
+	for _, r := range reqs {
+		_, open := slices.BinarySearch(s.open, r.Key)
+		switch {
+		case s.market.decides(r.Key):
+			on.and(s.market.table.matching(r))
+		case open:
+			if v, ok := labels[r.Key]; labels != nil && !r.Allows(v, ok) {
+				return on, false
+			}
+		case !s.allowsFixed(r):
+			return on, false
+		}
+	}
+	return on, true
+}
+
+// replay puts all pods that have rules on a board, in the order in which they
+// were planned, as often as that takes. Those that are never accepted lose
+// their place. It reports whether a machine has become empty by that, so that
+// the others may have to be looked at again.
+func (f *finisher) replay() bool {
+	p := f.p
+	f.board = p.ground.board()
+	f.spots = f.spots[:0]
+	f.where, f.class = make([]int, len(p.pods)), make([]*class, len(p.pods))
+	for i := range f.where {
+		f.where[i] = nowhere
+		if n := p.onNode[i]; n >= 0 {
+			f.where[i] = int(n)
+		}
+	}
+	for i := range p.machines {
+		m := &p.machines[i]
+		s := p.machineSpot(m)
+		f.board.join(s)
+		f.spots = append(f.spots, s)
+		for _, k := range m.picks {
+			for _, pod := range k.pods {
+				f.where[pod], f.class[pod] = ^i, k.class
+			}
+		}
+	}
+	left := f.queue()
+	p.order = p.order[:0]
+	for {
+		before := len(left)
+		left = slices.DeleteFunc(left, func(pod int32) bool {
+			s := f.spotOf(pod)
+			if f.board.check(p.bound[pod], s).kind != kept {
+				return false
+			}
+			f.board.put(p.bound[pod], s)
+			p.order = append(p.order, pod)
+			return true
+		})
+		if len(left) == before {
+			break
+		}
+	}
+	for _, pod := range left {
+		f.lose(pod)
+	}
+	before := len(p.machines)
+	p.machines = slices.DeleteFunc(p.machines, func(m machine) bool { return len(m.picks) == 0 })
+	return len(p.machines) < before
+}
+
+// queue lists the placed pods that have rules: first those whose order was
+// decided.
+func (f *finisher) queue() []int32 {
+	p := f.p
+	queued := make([]bool, len(p.pods))
+	var out []int32
+	add := func(pod int32) {
+		if !queued[pod] && f.where[pod] != nowhere && p.bound[pod] != nil {
+			queued[pod] = true
+			out = append(out, pod)
+		}
+	}
+	for _, pod := range p.order {
+		add(pod)
+	}
+	for pod := range p.pods {
+		add(int32(pod))
+	}
+	return out
+}
+
+func (f *finisher) spotOf(pod int32) *spot {
+	if n := f.where[pod]; n >= 0 {
+		return f.board.spots[f.p.ground.places[n]]
+	}
+	return f.spots[^f.where[pod]]
+}
+
+// lose takes a pod off its place.
+func (f *finisher) lose(pod int32) {
+	p := f.p
+	c := p.classOf[pod]
+	if n := f.where[pod]; n >= 0 {
+		p.places.take(n, c.request, -1)
+		p.onNode[pod] = -1
+	} else {
+		m := &p.machines[^n]
+		for i := range m.picks {
+			k := &m.picks[i]
+			k.pods = slices.DeleteFunc(slices.Clone(k.pods), func(o int32) bool { return o == pod })
+		}
+		m.picks = slices.DeleteFunc(m.picks, func(k pick) bool { return len(k.pods) == 0 })
+	}
+	f.where[pod] = nowhere
+	c.returned = append(c.returned, pod)
+}

@@ -1,0 +1,89 @@
+package schedule
+
+import (
+	"math"
+	"slices"
+
+	"karpenter/internal/core/world"
+)
+
+// host is what rules between pods need to know of one machine that is being
+// filled: how many of its pods count in tallies per host.
+type host struct {
+	book    *rulebook
+	count   []int32 // per tally
+	most    []int32 // per tally: what the pods that are there bear
+	touched []int32
+	ports   []world.HostPort
+}
+
+func newHost(book *rulebook) *host {
+	h := &host{book: book, count: make([]int32, len(book.tallies)), most: make([]int32, len(book.tallies))}
+	for i := range h.most {
+		h.most[i] = math.MaxInt32
+	}
+	return h
+}
+
+func (h *host) clear() {
+	for _, t := range h.touched {
+		h.count[t], h.most[t] = 0, math.MaxInt32
+	}
+	h.touched, h.ports = h.touched[:0], h.ports[:0]
+}
+
+// limit is how many more pods with the rules the machine may take, such that
+// they may come in any order.
+func (h *host) limit(r *rules) int {
+	limit := int32(math.MaxInt32)
+	for i := range r.spread {
+		s := &r.spread[i]
+		switch {
+		case h.book.tallies[s.tally].key != h.book.host:
+		case s.self == 1:
+			limit = min(limit, s.skew-h.count[s.tally])
+		case h.count[s.tally] > s.skew:
+			return 0
+		}
+	}
+	for _, list := range [2][]int32{r.anti, r.shun} {
+		for _, t := range list {
+			if h.book.tallies[t].key != h.book.host {
+				continue
+			}
+			if h.count[t] > 0 {
+				return 0
+			}
+			if slices.Contains(r.adds, t) {
+				limit = min(limit, 1)
+			}
+		}
+	}
+	for _, t := range r.adds {
+		limit = min(limit, h.most[t]-h.count[t])
+	}
+	if len(r.ports) > 0 {
+		if _, bad := conflict(r.ports, h.ports); bad {
+			return 0
+		}
+		limit = min(limit, 1)
+	}
+	return int(max(0, limit))
+}
+
+// put counts n pods with the rules.
+func (h *host) put(r *rules, n int) {
+	for _, t := range r.adds {
+		if h.book.tallies[t].key == h.book.host {
+			h.count[t] += int32(n)
+			h.touched = append(h.touched, t)
+		}
+	}
+	for i := range r.spread {
+		if t := r.spread[i].tally; h.book.tallies[t].key == h.book.host {
+			h.most[t] = min(h.most[t], r.spread[i].skew)
+			h.touched = append(h.touched, t)
+		}
+	}
+	h.ports = append(h.ports, r.ports...)
+}

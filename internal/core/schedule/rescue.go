@@ -1,0 +1,236 @@
+package schedule
+
+import (
+	"slices"
+
+	"karpenter/internal/core/label"
+)
+
+// gather returns the classes with rules of which pods have no place.
+func (f *finisher) gather() []*class {
+	p := f.p
+	var classes []*class
+	for _, c := range p.classes {
+		if c.origin != nil {
+			c.origin.returned = append(c.origin.returned, c.pods[c.next:]...)
+			c.next = len(c.pods)
+		}
+	}
+	for _, c := range p.classes {
+		if c.rules == nil || c.origin != nil {
+			continue
+		}
+		c.pods = slices.Concat(c.pods[:c.next], c.returned, c.pods[c.next:])
+		slices.Sort(c.pods[c.next:])
+		c.returned = nil
+		if c.left() > 0 {
+			classes = append(classes, c)
+		}
+	}
+	return classes
+}
+
+// rescue looks for a place for every pod of the classes that has none yet, one
+// by one: on a node, on a planned machine, which may have to grow, or on one
+// more machine, whichever costs least. It reports whether it found any.
+func (f *finisher) rescue(classes []*class) bool {
+	any := false
+	for progress := true; progress; {
+		progress = false
+		for _, c := range classes {
+			for c.left() > 0 && f.placeSomewhere(c) {
+				progress, any = true, true
+			}
+		}
+	}
+	return any
+}
+
+// placeSomewhere finds the cheapest place for the next pod of the class.
+func (f *finisher) placeSomewhere(c *class) bool {
+	p := f.p
+	if n := f.node(c); n >= 0 {
+		p.places.take(n, c.request, 1)
+		pods := c.take(1)
+		f.board.put(c.rules, f.board.spots[p.ground.places[n]])
+		p.order = append(p.order, pods[0])
+		p.place(n, pods)
+		return true
+	}
+	best, extra := -1, 0.0
+	var grown grown
+	for i := range p.machines {
+		if g, ok := f.grow(i, c); ok && (best < 0 || g.extra < extra) {
+			best, extra, grown = i, g.extra, g
+		}
+		if best >= 0 && extra <= 0 {
+			break
+		}
+	}
+	bought, n, dear := f.quote(c)
+	switch {
+	case best >= 0 && (bought == nil || extra <= dear/float64(n)):
+		m := &p.machines[best]
+		m.suits = grown.suits
+		m.picks = append(m.picks, pick{c, grown.way, slices.Clone(c.take(1))})
+		f.respot(best)
+		f.board.put(c.rules, f.spots[best])
+		p.order = append(p.order, c.pods[c.next-1])
+	case bought != nil:
+		for i := range bought.shop.limits {
+			bought.shop.limits[i].left -= bought.shop.limits[i].size[bought.offer]
+		}
+		bought.picks[0].pods = slices.Clone(c.take(n))
+		p.machines = append(p.machines, *bought)
+		s := p.machineSpot(bought)
+		f.board.join(s)
+		f.spots = append(f.spots, s)
+		for _, pod := range bought.picks[0].pods {
+			f.board.put(c.rules, s)
+			p.order = append(p.order, pod)
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// grown is a planned machine with one more pod.
+type grown struct {
+	suits set
+	way   *way
+	extra float64 // what it costs more
+}
+
+// grow says what a planned machine would become with one more pod of the class.
+func (f *finisher) grow(i int, c *class) (best grown, ok bool) {
+	p, m := f.p, &f.p.machines[i]
+	if len(m.picks) == 0 {
+		return best, false
+	}
+	need := m.need(c.request)
+	ways := m.shop.demand(c.profile).ways
+	p.plan.Stats.Evaluations++
+	for w := range ways {
+		if _, fine := meet(m.masks(), ways[w].masks); !fine || !fits(need, ways[w].offers.most) {
+			continue
+		}
+		g := grown{suits: slices.Clone(m.suits), way: &ways[w]}
+		g.suits.and(ways[w].offers.set)
+		for o := g.suits.next(0); o >= 0; o = g.suits.next(o + 1) {
+			if !fits(need, m.shop.roomOf(o)) {
+				g.suits.remove(o)
+			}
+		}
+		if g.suits.empty() {
+			continue
+		}
+		trial := *m
+		trial.picks = append(slices.Clip(m.picks), pick{c, g.way, nil})
+		for _, k := range c.rules.keys {
+			if p.shopDecides(m.shop, k) {
+				trial.suits = g.suits
+				f.fix(&trial, k, p.valuesIn(m.shop.market, k)[g.suits.next(0)])
+			}
+		}
+		trial.suits = g.suits
+		s := p.machineSpot(&trial)
+		if p.book.host >= 0 {
+			s.values[p.book.host] = f.spots[i].values[p.book.host]
+		}
+		s.ports, s.brings = f.spots[i].ports, nil
+		if f.board.check(c.rules, s).kind != kept {
+			continue
+		}
+		price := func(s set) float64 { return cost(m.shop.market.offers[s.next(0)], p.policy) }
+		if g.extra = price(g.suits) - price(m.suits); !ok || g.extra < best.extra {
+			best, ok = g, true
+		}
+	}
+	return best, ok
+}
+
+// respot brings the board up to date with what a machine has become.
+func (f *finisher) respot(i int) {
+	s := f.spots[i]
+	f.board.countPlace(s, -1)
+	next := f.p.machineSpot(&f.p.machines[i])
+	if h := f.p.book.host; h >= 0 {
+		next.values[h] = s.values[h]
+	}
+	next.ports, next.brings = s.ports, nil
+	*s = *next
+	f.board.countPlace(s, 1)
+}
+
+// quote is the cheapest new machine for a pod of the class; where its pods must
+// share a host, for as many as one can hold.
+func (f *finisher) quote(c *class) (best *machine, n int, price float64) {
+	for _, t := range f.tuplesOf(c) {
+		if first := t.first(c); first >= 0 {
+			t.spot.bring(t.shop, first)
+		}
+		if f.board.check(c.rules, &t.spot).kind != kept {
+			continue
+		}
+		count := 1
+		if c.rules.tied {
+			count = min(c.left(), 10_000)
+		}
+		for ; count > 0; count /= 2 {
+			need := make([]int64, len(c.request))
+			for d, r := range c.request {
+				need[d] = r * int64(count)
+			}
+			at := slices.IndexFunc(t.offers, func(o int) bool { return fits(need, t.shop.roomOf(o)) && t.shop.affords(o) })
+			if at < 0 {
+				continue
+			}
+			o := t.offers[at]
+			each := cost(t.shop.market.offers[o], f.p.policy)
+			if best == nil || each/float64(count) < price/float64(n) {
+				if m := f.newMachine(c, t, o, count); m != nil {
+					best, n, price = m, count, each
+				}
+			}
+			break
+		}
+	}
+	return best, n, price
+}
+
+func (f *finisher) newMachine(c *class, t *tuple, offer, count int) *machine {
+	p := f.p
+	prof := p.pinned(c.profile, t)
+	ways := t.shop.demand(prof).ways
+	for w := range ways {
+		if !ways[w].offers.has(offer) {
+			continue
+		}
+		part := *c
+		part.profile, part.origin = prof, c
+		m := &machine{shop: t.shop, offer: offer, picks: []pick{{&part, &ways[w], make([]int32, count)}}}
+		m.suits = p.suits(m)
+		return m
+	}
+	return nil
+}
+
+// masks are what the pods of the machine leave of the open labels.
+func (m *machine) masks() (masks []label.Mask) {
+	for _, k := range m.picks {
+		masks, _ = meet(masks, k.way.masks)
+	}
+	return masks
+}
+
+// need is what the pods of the machine ask for, and more.
+func (m *machine) need(more []int64) []int64 {
+	need := slices.Clone(more)
+	for _, k := range m.picks {
+		for d, r := range k.class.request {
+			need[d] += r * int64(len(k.pods))
+		}
+	}
+	return need
+}

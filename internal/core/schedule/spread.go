@@ -1,0 +1,61 @@
+package schedule
+
+import "karpenter/internal/core/world"
+
+// spreadOf compiles topology spread. As with kube-scheduler only nodes count
+// that have the keys of all hard constraints of the pod.
+func spreadOf(b *rulebook, o *owned, p *world.Pod) {
+	var keys []int
+	for i := range p.Spread {
+		if s := &p.Spread[i]; !s.Soft {
+			keys = append(keys, b.key(s.Key))
+		}
+	}
+	for i := range p.Spread {
+		s := &p.Spread[i]
+		if s.Soft {
+			if b.wishes {
+				m := b.matcher(false, []string{p.Namespace}, s.Selector)
+				t := b.tally(tally{key: b.key(s.Key), matchers: []int32{m}, spread: true, wish: true})
+				o.rule.wishes = append(o.rule.wishes, wish{t, -softSpreadWeight})
+			}
+			continue
+		}
+		m := b.matcher(false, []string{p.Namespace}, s.Selector)
+		counted := m
+		if !s.Selector.Nothing && len(s.Selector.Requirements) == 0 {
+			// kube-scheduler counts nothing for a selector that selects
+			// everything, but takes the pod for selected.
+			counted, m = b.matcher(false, nil, world.LabelSelector{Nothing: true}), -1
+		}
+		t := b.tally(tally{key: b.key(s.Key), matchers: []int32{counted}, spread: true, filter: b.filter(p, s, keys)})
+		o.rule.spread = append(o.rule.spread, spreadRule{tally: t, skew: s.MaxSkew, minDomains: s.MinDomains})
+		o.self = append(o.self, m)
+	}
+}
+
+// softSpreadWeight is what one more pod in a domain counts for where the pods
+// would rather be spread; preferences have weights of 1 to 100.
+const softSpreadWeight = 10
+
+func (b *rulebook) filter(p *world.Pod, s *world.Spread, keys []int) *filter {
+	f := &filter{taints: s.HonorTaints, keys: keys}
+	k := []byte{bit(s.HonorTaints), bit(s.IgnoreAffinity)}
+	for _, key := range keys {
+		k = append(k, byte(key), byte(key>>8))
+	}
+	if !s.IgnoreAffinity {
+		f.ways = affinityWays(p)
+		k = appendAffinity(k, p)
+	}
+	if s.HonorTaints {
+		f.tolerations = p.Tolerations
+		k = appendTolerations(k, p)
+	}
+	if known := b.filters[string(k)]; known != nil {
+		return known
+	}
+	f.id = len(b.filters) + 1
+	b.filters[string(k)] = f
+	return f
+}
