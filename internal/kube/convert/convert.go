@@ -2,9 +2,9 @@
 //
 // It imports the API types, admission, core and dialect, and no client. All
 // functions are pure: what an object refers to must be in the object or in the
-// [Lookups], or is joined by the caller. Amounts are rounded against us: requests up, capacity
-// and limits down. What is not understood is never dropped in silence: a pod
-// gets a word in Refused, a pool an error.
+// [Lookups], or is joined by the caller. Amounts are rounded against us:
+// requests up, capacity and limits down. What is not understood is never dropped
+// in silence: a pod gets a word in Refused, a pool an error.
 package convert
 
 import (

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// annotationSelectedNode is where kube-scheduler writes for which node a
+	// AnnotationSelectedNode is where kube-scheduler writes for which node a
 	// volume is being made.
-	annotationSelectedNode = "volume.kubernetes.io/selected-node"
+	AnnotationSelectedNode = "volume.kubernetes.io/selected-node"
 	// noProvisioner is the provisioner of classes whose volumes people make.
 	noProvisioner = "kubernetes.io/no-provisioner"
 	// mostVolumeTerms bounds the alternatives of one pod.
@@ -148,7 +148,7 @@ func (l *Lookups) unbound(c *corev1.PersistentVolumeClaim) (world.VolumeTerms, s
 	case class.VolumeBindingMode == nil || *class.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer:
 		return nil, fmt.Sprintf("claim %s is not bound yet, and its StorageClass %s does not wait for a node; see the events of the claim", c.Name, name)
 	}
-	if node := c.Annotations[annotationSelectedNode]; node != "" {
+	if node := c.Annotations[AnnotationSelectedNode]; node != "" {
 		// The choice is kube-scheduler's, until the provisioner takes it back.
 		return world.VolumeTerms{{{Key: label.Hostname, Op: label.In, Values: []string{node}}}}, ""
 	}

@@ -128,7 +128,8 @@ func (b *build) nodes() {
 	}
 	for _, name := range b.claimNames() {
 		if !b.hasNode(name) {
-			b.add(b.inFlight(b.claims[name]), name)
+			r := b.claims[name]
+			b.add(convert.Booting(r, b.catalogOf(r)), name)
 		}
 	}
 }
@@ -279,7 +280,7 @@ func (b *build) capacity(p *world.Pool, r world.Record) quantity.Resources {
 		return r.Capacity
 	}
 	var most quantity.Resources
-	for _, t := range options(b.view.Catalogs[p.Catalog], r) {
+	for _, t := range convert.Options(r, b.view.Catalogs[p.Catalog]) {
 		most = most.Max(t.Capacity)
 	}
 	return most

@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"hash/maphash"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,10 +21,14 @@ type cache struct {
 	records map[string]recordEntry
 	places  map[types.UID]nodeEntry
 	round   uint64
+	// look holds what pods refer to, as it was when it added up to mark.
+	look *convert.Lookups
+	mark uint64
+	seed maphash.Seed
 }
 
 func newCache() cache {
-	return cache{mu: &sync.Mutex{}, pod: map[types.UID]podEntry{}, records: map[string]recordEntry{}, places: map[types.UID]nodeEntry{}}
+	return cache{mu: &sync.Mutex{}, pod: map[types.UID]podEntry{}, records: map[string]recordEntry{}, places: map[types.UID]nodeEntry{}, seed: maphash.MakeSeed()}
 }
 
 type podEntry struct {
@@ -33,6 +38,9 @@ type podEntry struct {
 	wants bool
 	// ours is the node for which we nominated it.
 	ours string
+	// refers to other objects, which were as this mark says.
+	refers bool
+	mark   uint64
 }
 
 type recordEntry struct {
@@ -47,8 +55,8 @@ func (c *cache) pods(list []corev1.Pod) []podEntry {
 	for i := range list {
 		p := &list[i]
 		e, ok := c.pod[p.UID]
-		if !ok || e.version != p.ResourceVersion || p.UID == "" {
-			e = translate(p)
+		if !ok || e.version != p.ResourceVersion || p.UID == "" || e.refers && e.mark != c.mark {
+			e = c.translate(p)
 		}
 		next[p.UID] = e
 		out = append(out, e)
@@ -57,8 +65,8 @@ func (c *cache) pods(list []corev1.Pod) []podEntry {
 	return out
 }
 
-func translate(p *corev1.Pod) podEntry {
-	e := podEntry{version: p.ResourceVersion, pod: convert.Pod(p), wants: convert.Provisionable(p)}
+func (c *cache) translate(p *corev1.Pod) podEntry {
+	e := podEntry{version: p.ResourceVersion, pod: c.look.Pod(p), wants: convert.Provisionable(p), refers: convert.Refers(p), mark: c.mark}
 	node, ours := nominate.Of(p)
 	e.pod.Nominated = ""
 	if ours {

@@ -14,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	apiv1 "karpenter/api/v1"
@@ -62,6 +63,11 @@ type listed struct {
 	pods         corev1.PodList
 	daemons      appsv1.DaemonSetList
 	budgets      policyv1.PodDisruptionBudgetList
+	namespaces   corev1.NamespaceList
+	volumes      corev1.PersistentVolumeList
+	volumeClaims corev1.PersistentVolumeClaimList
+	classes      storagev1.StorageClassList
+	csiNodes     storagev1.CSINodeList
 }
 
 // View reads everything and returns it as it is at the given time. policy goes
@@ -69,9 +75,13 @@ type listed struct {
 // a node after it has become ready for them.
 func (m *Mirror) View(ctx context.Context, now time.Time, policy world.Policy, nominationWindow time.Duration) (*View, error) {
 	// Nodes and claims are read before pods: a pod that is bound in between is
-	// then pending in this snapshot, never counted twice.
+	// then pending in this snapshot, never counted twice. What pods refer to is
+	// read after them.
 	var l listed
-	for _, list := range []client.ObjectList{&l.nodes, &l.claims, &l.provisioners, &l.daemons, &l.budgets, &l.pods} {
+	for _, list := range []client.ObjectList{
+		&l.nodes, &l.claims, &l.provisioners, &l.daemons, &l.budgets, &l.pods,
+		&l.namespaces, &l.volumes, &l.volumeClaims, &l.classes, &l.csiNodes,
+	} {
 		if err := m.reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("reading %T: %w", list, err)
 		}
@@ -84,6 +94,7 @@ func (m *Mirror) View(ctx context.Context, now time.Time, policy world.Policy, n
 		Snapshot:  &world.Snapshot{Version: m.version, Policy: policy},
 		Nominated: map[world.ObjectName]string{}, Promised: map[world.ObjectName]string{}, Leaving: map[world.ObjectName]string{}, UIDs: map[world.ObjectName]string{},
 	}}
+	m.cache.refer(&l)
 	b.pools(ctx)
 	b.records()
 	b.pods()

@@ -186,8 +186,9 @@ func mirrorOf(t *testing.T, objects ...client.Object) (*Mirror, client.Client) {
 		WithStatusSubresource(&v1alpha5.Provisioner{}, &apiv1.NodeClaim{}).Build()
 	kind := func(name string, cpu int64) world.InstanceType {
 		return world.InstanceType{Name: name, Labels: map[string]string{label.InstanceType: name, label.Arch: "amd64"},
-			Capacity:    quantity.Resources{MilliCPU: cpu, Pods: 50},
-			Allocatable: quantity.Resources{MilliCPU: cpu - 100, Pods: 50}}
+			Capacity:     quantity.Resources{MilliCPU: cpu, Pods: 50},
+			Allocatable:  quantity.Resources{MilliCPU: cpu - 100, Pods: 50},
+			AttachLimits: []quantity.Amount{{Name: "ebs.csi.aws.com", Value: 7}}}
 	}
 	return New(c, func(_ context.Context, p world.Pool) world.Catalog {
 		if p.Class.Name == "missing" {
