@@ -288,9 +288,12 @@ func (c *checker) newTakes(pod *world.Pod, p *world.Pool, o Option) bool {
 	if c.stage0 == nil {
 		return true
 	}
-	n := c.newNode(p, o, p.Labels)
-	with := &stage{nodes: append(slices.Clip(c.stage0.nodes), n)}
-	return with.refuses(pod, n) == ""
+	return slices.ContainsFunc(labelings(p), func(labels map[string]string) bool {
+		n := c.newNode(p, o, labels)
+		at := place{labels: n.labels}
+		with := &stage{nodes: append(slices.Clip(c.stage0.nodes), n)}
+		return at.admits(&world.Pod{Selector: pod.Selector, Terms: pod.Terms}) && with.refuses(pod, n) == ""
+	})
 }
 
 // passedOver checks that no pool of greater weight would have taken the pod.

@@ -147,6 +147,34 @@ func (c *checker) newNode(p *world.Pool, o Option, labels map[string]string) *st
 	return node
 }
 
+// labelings are some ways to decide the labels that the pool leaves open: every
+// value that its requirements name.
+func labelings(p *world.Pool) []map[string]string {
+	out := []map[string]string{p.Labels}
+	open := map[string][]label.Requirement{}
+	for _, r := range p.Requirements {
+		if key := label.Normalize(r.Key); p.Labels[key] == "" && !label.WellKnown(key) {
+			open[key] = append(open[key], r)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(open)) {
+		domain := label.NewDomain(open[key])
+		var next []map[string]string
+		for _, v := range domain.Values(domain.Mask(open[key]...)) {
+			for _, head := range out {
+				with := maps.Clone(head)
+				with[key] = v
+				next = append(next, with)
+			}
+		}
+		if label.Satisfiable(append(slices.Clip(open[key]), label.Requirement{Key: key, Op: label.DoesNotExist})...) {
+			next = append(next, out...)
+		}
+		out = next
+	}
+	return out
+}
+
 func selects(s world.LabelSelector, pod *world.Pod) bool {
 	return !s.Nothing && !slices.ContainsFunc(s.Requirements, func(r label.Requirement) bool {
 		v, ok := pod.Labels[r.Key]

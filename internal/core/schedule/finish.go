@@ -52,6 +52,7 @@ func (f *finisher) narrow() {
 			known[string(key)] = p.suits(m)
 		}
 		m.suits = slices.Clone(known[string(key)])
+		p.sharpen(m)
 	}
 	b := p.ground.board()
 	var spots []*spot
@@ -90,6 +91,32 @@ func (f *finisher) narrow() {
 				s.values[p.book.host] = values2
 			}
 			b.countPlace(s, 1)
+		}
+	}
+}
+
+// sharpen keeps offers such that it is certain whether the machine counts for the
+// spreads in which its pods count.
+func (p *problem) sharpen(m *machine) {
+	labels := m.shop.decide(m.masks())
+	for _, k := range m.picks {
+		if k.class.rules == nil {
+			continue
+		}
+		for _, t := range k.class.rules.adds {
+			y := p.book.tallies[t]
+			if !y.spread || y.filter == nil {
+				continue
+			}
+			on := p.filteredBy(m.shop, y.filter, labels)
+			in := on.has(m.suits.next(0))
+			for i := range m.suits {
+				if in {
+					m.suits[i] &= on[i]
+				} else {
+					m.suits[i] &^= on[i]
+				}
+			}
 		}
 	}
 }

@@ -134,6 +134,7 @@ func (f *finisher) grow(i int, c *class) (best grown, ok bool) {
 			}
 		}
 		trial.suits = g.suits
+		p.sharpen(&trial)
 		s := p.machineSpot(&trial)
 		if p.book.host >= 0 {
 			s.values[p.book.host] = f.spots[i].values[p.book.host]
@@ -211,6 +212,7 @@ func (f *finisher) newMachine(c *class, t *tuple, offer, count int) *machine {
 		part.profile, part.origin = prof, c
 		m := &machine{shop: t.shop, offer: offer, picks: []pick{{&part, &ways[w], make([]int32, count)}}}
 		m.suits = p.suits(m)
+		p.sharpen(m)
 		return m
 	}
 	return nil
