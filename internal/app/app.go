@@ -16,9 +16,13 @@
 //	                   pods/status                      patch   (nominations)
 //	                   pods/eviction                    create
 //	                   events                           create patch
+//	                   namespaces                       list watch
+//	                   persistentvolumes                list watch
+//	                   persistentvolumeclaims           get list watch
 //	apps               daemonsets                       list watch
 //	policy             poddisruptionbudgets             list watch
 //	storage.k8s.io     volumeattachments                list watch
+//	                   storageclasses, csinodes         list watch
 //
 // and in its own namespace: configmaps get (karpenter-global-settings,
 // config-logging); leases get create update patch; in kube-system: get Service

@@ -9,7 +9,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -31,8 +33,14 @@ type Manifests struct {
 	Pods         []*corev1.Pod
 	DaemonSets   []*appsv1.DaemonSet
 	Budgets      []*policyv1.PodDisruptionBudget
+	// Referred are the objects that pods and nodes refer to: Namespaces,
+	// PersistentVolumes and their claims, StorageClasses and CSINodes.
+	Referred []runtime.Object
+	Runtimes []*nodev1.RuntimeClass
 	// Skipped names the objects that a plan does not need.
 	Skipped []string
+	// templates are the claims that StatefulSets would make for their pods.
+	templates []*corev1.PersistentVolumeClaim
 	// places remembers where each object was found, for messages.
 	places map[runtime.Object]Document
 }
@@ -68,6 +76,7 @@ func newDecoder() runtime.Decoder {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, policyv1.AddToScheme,
+		storagev1.AddToScheme, nodev1.AddToScheme,
 		v1alpha5.AddToScheme, karpv1.AddToScheme, awsv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
@@ -156,6 +165,10 @@ func (m *Manifests) sort(obj runtime.Object) error {
 		m.DaemonSets = append(m.DaemonSets, o)
 	case *policyv1.PodDisruptionBudget:
 		m.Budgets = append(m.Budgets, o)
+	case *corev1.Namespace, *corev1.PersistentVolume, *corev1.PersistentVolumeClaim, *storagev1.StorageClass, *storagev1.CSINode:
+		m.Referred = append(m.Referred, o)
+	case *nodev1.RuntimeClass:
+		m.Runtimes = append(m.Runtimes, o)
 	default:
 		w, ok := workloadOf(obj)
 		if !ok {
@@ -163,6 +176,7 @@ func (m *Manifests) sort(obj runtime.Object) error {
 			return nil
 		}
 		m.Pods = append(m.Pods, w.pods()...)
+		m.templates = append(m.templates, w.claims()...)
 	}
 	return nil
 }
@@ -170,7 +184,8 @@ func (m *Manifests) sort(obj runtime.Object) error {
 // namespaced reports whether objects of this kind live in a namespace.
 func namespaced(obj runtime.Object) bool {
 	switch obj.(type) {
-	case *v1alpha5.Provisioner, *awsv1alpha1.AWSNodeTemplate, *karpv1.NodeClaim, *corev1.Node:
+	case *v1alpha5.Provisioner, *awsv1alpha1.AWSNodeTemplate, *karpv1.NodeClaim, *corev1.Node,
+		*corev1.Namespace, *corev1.PersistentVolume, *storagev1.StorageClass, *storagev1.CSINode, *nodev1.RuntimeClass:
 		return false
 	}
 	return true

@@ -46,7 +46,12 @@ func (m *Manifests) Snapshot(at Place) (*world.Snapshot, error) {
 	shops := &shops{place: at, rows: catalog.Embedded(), offered: catalog.ZoneOfferings(at.Region), prices: catalog.EmbeddedPrices(at.Region)}
 	s := &world.Snapshot{Catalogs: map[world.CatalogKey]world.Catalog{}, Policy: world.DefaultPolicy()}
 	err := errors.Join(m.pools(s, shops), m.twins())
-	m.nodes(s)
+	look := m.refer()
+	pods := make([]world.Pod, 0, len(m.Pods))
+	for _, p := range m.Pods {
+		pods = append(pods, look.Pod(m.withRuntime(p)))
+	}
+	m.nodes(s, look, pods)
 	for _, d := range m.DaemonSets {
 		s.Daemons = append(s.Daemons, convert.Daemon(d))
 	}
@@ -54,8 +59,8 @@ func (m *Manifests) Snapshot(at Place) (*world.Snapshot, error) {
 	for _, b := range m.Budgets {
 		s.Budgets = append(s.Budgets, convert.Budget(b))
 	}
-	for _, p := range m.Pods {
-		if pod := convert.Pod(p); pod.Node == "" && !pod.Finished && pod.DeletedAt == nil && !pod.IsDaemon() && !pod.IsStatic() {
+	for _, pod := range pods {
+		if pod.Node == "" && !pod.Finished && pod.DeletedAt == nil && !pod.IsDaemon() && !pod.IsStatic() {
 			s.Pending = append(s.Pending, pod)
 		}
 	}
@@ -154,7 +159,7 @@ func (b *shops) open(c *class.Class, kubelet world.Kubelet) (world.Catalog, erro
 }
 
 // nodes joins Nodes with their NodeClaims and puts bound pods on them.
-func (m *Manifests) nodes(s *world.Snapshot) {
+func (m *Manifests) nodes(s *world.Snapshot, look *convert.Lookups, pods []world.Pod) {
 	records := map[string]world.Record{}
 	for _, c := range m.Claims {
 		r := convert.Record(c)
@@ -162,8 +167,12 @@ func (m *Manifests) nodes(s *world.Snapshot) {
 	}
 	for _, n := range m.Nodes {
 		node := convert.Node(n)
+		node.AttachLimits = look.AttachLimits(n.Name)
 		if r, ok := records[node.ProviderID]; ok && node.ProviderID != "" {
 			node = convert.Joined(node, r)
+			if !node.Initialized {
+				node.AttachLimits = convert.PromisedLimits(node.AttachLimits, convert.Options(r, m.catalogOf(s, r)))
+			}
 			delete(records, node.ProviderID)
 		}
 		s.Nodes = append(s.Nodes, node)
@@ -175,8 +184,7 @@ func (m *Manifests) nodes(s *world.Snapshot) {
 	for i := range s.Nodes {
 		at[s.Nodes[i].Name] = i
 	}
-	for _, p := range m.Pods {
-		pod := convert.Pod(p)
+	for _, pod := range pods {
 		if i, ok := at[cmp.Or(pod.Node, pod.Nominated)]; ok && !pod.Finished {
 			s.Nodes[i].Pods = append(s.Nodes[i].Pods, pod)
 		}

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -17,6 +18,10 @@ type workload struct {
 	owner    metav1.OwnerReference
 	replicas int32
 	template corev1.PodTemplateSpec
+	// labels that the controller of the kind puts on its pods.
+	labels map[string]string
+	// volumes are templates of claims, one of each for every pod.
+	volumes []corev1.PersistentVolumeClaim
 }
 
 // workloadOf recognises the kinds that make pods. A number of replicas that is
@@ -31,18 +36,24 @@ func workloadOf(obj runtime.Object) (workload, bool) {
 	}
 	switch o := obj.(type) {
 	case *appsv1.Deployment:
-		return workload{o.ObjectMeta, owner("apps/v1", "ReplicaSet", o.Name), count(o.Spec.Replicas), o.Spec.Template}, true
+		return workload{
+			meta: o.ObjectMeta, owner: owner("apps/v1", "ReplicaSet", o.Name), replicas: count(o.Spec.Replicas), template: o.Spec.Template,
+			labels: map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: "new"},
+		}, true
 	case *appsv1.ReplicaSet:
-		return workload{o.ObjectMeta, owner("apps/v1", "ReplicaSet", o.Name), count(o.Spec.Replicas), o.Spec.Template}, true
+		return workload{meta: o.ObjectMeta, owner: owner("apps/v1", "ReplicaSet", o.Name), replicas: count(o.Spec.Replicas), template: o.Spec.Template}, true
 	case *appsv1.StatefulSet:
-		return workload{o.ObjectMeta, owner("apps/v1", "StatefulSet", o.Name), count(o.Spec.Replicas), o.Spec.Template}, true
+		return workload{
+			meta: o.ObjectMeta, owner: owner("apps/v1", "StatefulSet", o.Name), replicas: count(o.Spec.Replicas), template: o.Spec.Template,
+			volumes: o.Spec.VolumeClaimTemplates,
+		}, true
 	case *corev1.ReplicationController:
 		if o.Spec.Template == nil {
 			return workload{}, false
 		}
-		return workload{o.ObjectMeta, owner("v1", "ReplicationController", o.Name), count(o.Spec.Replicas), *o.Spec.Template}, true
+		return workload{meta: o.ObjectMeta, owner: owner("v1", "ReplicationController", o.Name), replicas: count(o.Spec.Replicas), template: *o.Spec.Template}, true
 	case *batchv1.Job:
-		return workload{o.ObjectMeta, owner("batch/v1", "Job", o.Name), count(o.Spec.Parallelism), o.Spec.Template}, true
+		return workload{meta: o.ObjectMeta, owner: owner("batch/v1", "Job", o.Name), replicas: count(o.Spec.Parallelism), template: o.Spec.Template}, true
 	}
 	return workload{}, false
 }
@@ -56,11 +67,33 @@ func owner(apiVersion, kind, name string) metav1.OwnerReference {
 func (w workload) pods() []*corev1.Pod {
 	pods := make([]*corev1.Pod, 0, w.replicas)
 	for i := range w.replicas {
-		meta := *w.template.ObjectMeta.DeepCopy()
-		meta.Namespace = w.meta.Namespace
-		meta.Name = fmt.Sprintf("%s-%d", w.meta.Name, i)
-		meta.OwnerReferences = []metav1.OwnerReference{w.owner}
-		pods = append(pods, &corev1.Pod{ObjectMeta: meta, Spec: *w.template.Spec.DeepCopy()})
+		p := &corev1.Pod{ObjectMeta: *w.template.ObjectMeta.DeepCopy(), Spec: *w.template.Spec.DeepCopy()}
+		p.Namespace, p.Name = w.meta.Namespace, w.podName(i)
+		p.OwnerReferences = []metav1.OwnerReference{w.owner}
+		for key, value := range w.labels {
+			metav1.SetMetaDataLabel(&p.ObjectMeta, key, value)
+		}
+		for _, v := range w.volumes {
+			source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: v.Name + "-" + p.Name}}
+			p.Spec.Volumes = slices.DeleteFunc(p.Spec.Volumes, func(o corev1.Volume) bool { return o.Name == v.Name })
+			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: v.Name, VolumeSource: source})
+		}
+		pods = append(pods, p)
 	}
 	return pods
 }
+
+// claims are the claims that are made for the pods, named <template>-<pod>.
+func (w workload) claims() []*corev1.PersistentVolumeClaim {
+	var out []*corev1.PersistentVolumeClaim
+	for i := range w.replicas {
+		for _, v := range w.volumes {
+			c := v.DeepCopy()
+			c.Namespace, c.Name = w.meta.Namespace, v.Name+"-"+w.podName(i)
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func (w workload) podName(i int32) string { return fmt.Sprintf("%s-%d", w.meta.Name, i) }
