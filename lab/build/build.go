@@ -91,7 +91,7 @@ func Controller(root, state string) Program {
 
 // Supervisor is the program that runs a lab and plays the demo.
 func Supervisor(root, state string) Program {
-	return Program{Name: "labd", Package: "./cmd/labd", Dir: filepath.Join(root, "lab"), Out: filepath.Join(state, "bin")}
+	return Program{Name: "labd", Package: "./cmd/labd", Dir: filepath.Join(root, "lab"), Out: filepath.Join(state, "bin"), LDFlags: "-s -w"}
 }
 
 // versionFlags stamp the version of Kubernetes into a binary. Without them
@@ -175,7 +175,8 @@ func Ensure(ctx context.Context, programs []Program, progress *Progress) error {
 	missing = Missing(missing)
 	progress.begin(missing)
 	for i, p := range missing {
-		if err := progress.program(ctx, i, p); err != nil {
+		err := progress.program(ctx, i, p, func(ctx context.Context, line func(string)) error { return create(ctx, p, line) })
+		if err != nil {
 			return err
 		}
 	}
@@ -187,22 +188,32 @@ func Ensure(ctx context.Context, programs []Program, progress *Progress) error {
 // sources cost about a second. It says nothing unless it takes long; progress
 // may be nil.
 func Refresh(ctx context.Context, p Program, progress *Progress) error {
+	// Written in place: go then sees that nothing changed and does not link.
+	refresh := func(ctx context.Context, line func(string)) error { return compile(ctx, p, p.Path(), line) }
 	if progress == nil {
-		return compile(ctx, p, func(string) {})
+		return refresh(ctx, func(string) {})
 	}
 	progress.total, progress.quiet = 1, time.Now().Add(patience)
-	return progress.program(ctx, 0, p)
+	return progress.program(ctx, 0, p, refresh)
 }
 
-// compile builds one program into a temporary name and renames it, so that a
-// binary is either complete or not there. line gets each line that go prints.
-func compile(ctx context.Context, p Program, line func(string)) error {
+// create builds a program under a temporary name and renames it, so that a
+// binary is either complete or not there.
+func create(ctx context.Context, p Program, line func(string)) error {
+	tmp := filepath.Join(p.Out, fmt.Sprintf(".%s.%d", p.Name, os.Getpid()))
+	defer os.Remove(tmp)
+	if err := compile(ctx, p, tmp, line); err != nil {
+		return err
+	}
+	return os.Rename(tmp, p.Path())
+}
+
+// compile builds a program into a file. line gets each line that go prints.
+func compile(ctx context.Context, p Program, file string, line func(string)) error {
 	if err := os.MkdirAll(p.Out, 0o755); err != nil {
 		return err
 	}
-	tmp := filepath.Join(p.Out, fmt.Sprintf(".%s.%d", p.Name, os.Getpid()))
-	defer os.Remove(tmp)
-	args := []string{"build", "-v", "-o", tmp}
+	args := []string{"build", "-v", "-o", file}
 	if p.LDFlags != "" {
 		args = append(args, "-ldflags", p.LDFlags)
 	}
@@ -213,7 +224,7 @@ func compile(ctx context.Context, p Program, line func(string)) error {
 		}
 		return fmt.Errorf("building %s (%s): %w\n%s", p.Name, p.Package, err, output)
 	}
-	return os.Rename(tmp, p.Path())
+	return nil
 }
 
 // goCommand runs the go tool without cgo, so that no C compiler is needed and

@@ -73,7 +73,7 @@ func (p *Progress) end() {
 }
 
 // program builds one program and shows how it goes.
-func (p *Progress) program(ctx context.Context, index int, prog Program) error {
+func (p *Progress) program(ctx context.Context, index int, prog Program, build func(context.Context, func(string)) error) error {
 	p.mu.Lock()
 	p.index, p.name, p.phase, p.begun = index, prog.Name, "fetching modules", time.Now()
 	p.compiled, p.stale, p.printed = 0, 0, time.Now()
@@ -88,7 +88,7 @@ func (p *Progress) program(ctx context.Context, index int, prog Program) error {
 	}()
 	err := p.count(ctx, prog)
 	if err == nil {
-		err = compile(ctx, prog, func(string) {
+		err = build(ctx, func(string) {
 			p.mu.Lock()
 			p.compiled++
 			p.mu.Unlock()

@@ -1,67 +1,84 @@
+// Command agreement plans random clusters and lets the real kube-scheduler
+// judge the plans. It prints one line of JSON; what it finds is shrunk and saved
+// as a test, and makes it exit with status 1.
 package main
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
+	"os"
+	"runtime"
 	"time"
 
 	"karpenter/lab/agreement"
 )
 
 func main() {
-	n := flag.Int("n", 1000, "")
-	seed := flag.Uint64("seed", 1, "")
-	show := flag.Bool("show", false, "")
-	story := flag.Bool("story", false, "")
+	n := flag.Int("n", 2000, "number of clusters")
+	seed := flag.Uint64("seed", 1, "seed of the first cluster; the others follow")
+	stories := flag.Int("stories", -1, "how many clusters are also handed to the freely running scheduler (default all)")
+	workers := flag.Int("workers", runtime.NumCPU(), "clusters judged at once")
+	save := flag.String("save", "", "folder for the smallest clusters that show a disagreement (default: not saved)")
 	flag.Parse()
+	found, err := run(*n, *seed, *stories, *workers, *save)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "agreement:", err)
+		os.Exit(2)
+	}
+	if found > 0 {
+		os.Exit(1)
+	}
+}
+
+func run(n int, seed uint64, stories, workers int, save string) (found int, err error) {
+	if stories < 0 {
+		stories = n
+	}
+	start := time.Now()
+	r, err := agreement.Run(agreement.Options{
+		Cases: n, Seed: seed, Stories: stories, Workers: workers, MaxFound: 20,
+		Progress: func(done int, r *agreement.Report) {
+			fmt.Fprintf(os.Stderr, "%d of %d clusters, %d disagreements, %s\n", done, n, r.Disagreements, time.Since(start).Round(time.Second))
+		},
+	})
+	if err != nil {
+		return 0, err
+	}
+	line, err := json.Marshal(r)
+	if err != nil {
+		return 0, err
+	}
+	fmt.Println(string(line))
+	for _, f := range r.Found {
+		fmt.Fprintf(os.Stderr, "seed %d: %s\n", f.Seed, f.Disagreement.String())
+	}
+	if save == "" {
+		return r.Disagreements, nil
+	}
+	return r.Disagreements, keep(r.Found, save)
+}
+
+// keep shrinks and saves one cluster for each kind of disagreement.
+func keep(found []agreement.Found, folder string) error {
 	j, err := agreement.NewJudge()
 	if err != nil {
-		panic(err)
+		return err
 	}
 	defer j.Close()
-	count := map[string]int{}
-	planned, left, machines, withLeft := 0, 0, 0, 0
-	start := time.Now()
-	for i := range *n {
-		s := *seed + uint64(i)
-		c := agreement.Generate(s)
-		r, err := agreement.Check(j, c, agreement.Solve, s, *story)
+	kept := map[string]bool{}
+	for _, f := range found {
+		if kept[f.Property+f.Rule] {
+			continue
+		}
+		kept[f.Property+f.Rule] = true
+		fmt.Fprintf(os.Stderr, "shrinking the cluster of seed %d\n", f.Seed)
+		smallest := agreement.Shrink(agreement.Generate(f.Seed), agreement.Broken(j, agreement.Solve, f))
+		name, err := agreement.Save(folder, f, smallest)
 		if err != nil {
-			panic(fmt.Sprint(s, err))
+			return err
 		}
-		planned += r.Planned
-		left += r.Left
-		machines += r.Machines
-		for k, v := range r.Rebuy {
-			if v {
-				count[fmt.Sprint("rebuy", k)]++
-			}
-		}
-		for k, v := range r.Empty {
-			if v {
-				count[fmt.Sprint("empty", k)]++
-			}
-		}
-		if r.Left > 0 {
-			withLeft++
-		}
-		if d := r.Disagreement; d != nil {
-			k := d.Property + "/" + d.Rule
-			count[k]++
-			if count[k] <= 3 {
-				fmt.Println(s, d)
-			}
-			if *show {
-				c = agreement.Shrink(c, func(c *agreement.Cluster) bool {
-					r, err := agreement.Check(j, c, agreement.Solve, s, *story)
-					return err == nil && r.Disagreement != nil && r.Disagreement.Rule == d.Rule
-				})
-				y, _ := c.YAML()
-				fmt.Println(string(y))
-				r, _ := agreement.Check(j, c, agreement.Solve, s, *story)
-				fmt.Println(r.Disagreement)
-			}
-		}
+		fmt.Fprintln(os.Stderr, "saved", name)
 	}
-	fmt.Println(count, "planned", planned, "left", left, "machines", machines, "clusters with left", withLeft, time.Since(start))
+	return nil
 }
