@@ -83,24 +83,34 @@ func (c *census) domains(v int32) (n int32) {
 	return n
 }
 
-// least is the smallest count of a domain, once a place with the value is there.
-func (c *census) least(v int32) int32 {
-	if v < 0 || int(v) >= len(c.pods) {
-		return 0
-	}
+// least is the smallest count of a domain, once a place with the value is there
+// and brings some more pods to it.
+func (c *census) least(v, more int32) int32 {
 	if c.low < 0 {
-		c.low, c.atLow = math.MaxInt32, 0
-		for i, n := range c.pods {
-			switch {
-			case c.sure[i]+c.maybe[i] == 0:
-			case n < c.low:
-				c.low, c.atLow = n, 1
-			case n == c.low:
-				c.atLow++
-			}
+		c.low, c.atLow = c.lowest(-1)
+	}
+	own := c.at(v) + more
+	if more > 0 && own-more == c.low && c.atLow == 1 {
+		others, _ := c.lowest(v)
+		return min(own, others)
+	}
+	return min(own, c.low)
+}
+
+// lowest is the smallest count of a domain other than the value, and how many
+// domains have it.
+func (c *census) lowest(but int32) (low, at int32) {
+	low = math.MaxInt32
+	for i, n := range c.pods {
+		switch {
+		case int32(i) == but || c.sure[i]+c.maybe[i] == 0:
+		case n < low:
+			low, at = n, 1
+		case n == low:
+			at++
 		}
 	}
-	return min(c.low, c.pods[v])
+	return low, at
 }
 
 // join puts a place on the board.
@@ -218,11 +228,12 @@ func (b *board) check(r *rules, s *spot) breach {
 		if v == absent || v == open {
 			return breach{rule.tally, brokenSpread, v, rule, world.HostPort{}}
 		}
-		least := c.least(v)
+		here := b.here(rule.tally, s)
+		least := c.least(v, here-c.at(v))
 		if rule.minDomains > 1 && c.domains(v) < rule.minDomains {
 			least = 0
 		}
-		if b.here(rule.tally, s)+rule.self-least > rule.skew {
+		if here+rule.self-least > rule.skew {
 			return breach{rule.tally, brokenSpread, v, rule, world.HostPort{}}
 		}
 	}

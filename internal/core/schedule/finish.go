@@ -96,8 +96,22 @@ func (f *finisher) narrow() {
 }
 
 // sharpen keeps offers such that it is certain whether the machine counts for the
-// spreads in which its pods count.
+// spreads in which its pods count, and which daemon pods run there that rules
+// look at.
 func (p *problem) sharpen(m *machine) {
+	agree := func(on set) {
+		in := on.has(m.suits.next(0))
+		for i := range m.suits {
+			if in {
+				m.suits[i] &= on[i]
+			} else {
+				m.suits[i] &^= on[i]
+			}
+		}
+	}
+	for i := range m.shop.daemons {
+		agree(m.shop.daemons[i].on)
+	}
 	labels := m.shop.decide(m.masks())
 	for _, k := range m.picks {
 		if k.class.rules == nil {
@@ -108,15 +122,7 @@ func (p *problem) sharpen(m *machine) {
 			if !y.spread || y.filter == nil {
 				continue
 			}
-			on := p.filteredBy(m.shop, y.filter, labels)
-			in := on.has(m.suits.next(0))
-			for i := range m.suits {
-				if in {
-					m.suits[i] &= on[i]
-				} else {
-					m.suits[i] &^= on[i]
-				}
-			}
+			agree(p.filteredBy(m.shop, y.filter, labels))
 		}
 	}
 }

@@ -282,6 +282,9 @@ func (s *settler) offered(list []*tuple, shop *shop, d *demand, keys []int) []*t
 				for _, v := range values {
 					buf = binary.AppendVarint(buf, int64(v))
 				}
+				for i := range shop.daemons {
+					buf = append(buf, bit(shop.daemons[i].on.has(o)))
+				}
 				t := known[string(buf)]
 				if t == nil {
 					t = s.newTuple(shop, keys, values)
