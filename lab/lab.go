@@ -108,14 +108,17 @@ func (l *Lab) start(ctx context.Context) error {
 	if err := l.startParts(ctx, life); err != nil {
 		return err
 	}
+	done := l.stopwatch()
 	if err := l.prepareCluster(ctx); err != nil {
 		return err
 	}
+	done("cluster is prepared")
 	l.startMachines(life)
 	if l.Controller != nil {
 		if err := l.Controller.start(ctx, life); err != nil {
 			return err
 		}
+		done("controller is ready")
 	}
 	return l.store.update(func(s *State) { s.Ready = true })
 }
@@ -124,7 +127,9 @@ func (l *Lab) start(ctx context.Context) error {
 // simulated EC2 and the build of the controller.
 func (l *Lab) startParts(ctx, life context.Context) error {
 	parts, ctx := errgroup.WithContext(ctx)
+	done := l.stopwatch()
 	parts.Go(func() error {
+		defer done("control plane serves")
 		err := l.Cluster.Start(ctx, func(r process.Record) { l.store.add(r) })
 		l.store.add(l.Cluster.Processes()...)
 		return err
@@ -132,6 +137,7 @@ func (l *Lab) startParts(ctx, life context.Context) error {
 	parts.Go(func() error { return l.startCloud(life) })
 	if !l.opt.NoController {
 		parts.Go(func() error {
+			defer done("controller is built")
 			program := build.Controller(l.opt.Root, l.opt.State)
 			if err := build.Refresh(ctx, program, nil); err != nil {
 				return err
@@ -141,6 +147,12 @@ func (l *Lab) startParts(ctx, life context.Context) error {
 		})
 	}
 	return parts.Wait()
+}
+
+// stopwatch returns what logs that something is done and how long it took.
+func (l *Lab) stopwatch() func(what string) {
+	began := time.Now()
+	return func(what string) { l.log.Info(what, "after", time.Since(began).Round(time.Millisecond)) }
 }
 
 // prepareCluster makes the clients and what must exist before the controller
