@@ -227,6 +227,25 @@ func (r ResourceUnknown) MarshalJSON() ([]byte, error) {
 	return marshal(r, plain(r))
 }
 
+// TooManyVolumes: the pod has more volumes than a node can attach.
+type TooManyVolumes struct {
+	Pool
+	Driver string `json:"driver"`
+	Need   int64  `json:"need"`
+	Limit  int64  `json:"limit"`
+}
+
+func (TooManyVolumes) Code() string { return "TooManyVolumes" }
+func (r TooManyVolumes) String() string {
+	return fmt.Sprintf("%s: the pod has %d volumes of %s, the largest suitable type can attach %d", r.Pool, r.Need, r.Driver, r.Limit)
+}
+
+// MarshalJSON writes code, text and fields.
+func (r TooManyVolumes) MarshalJSON() ([]byte, error) {
+	type plain TooManyVolumes
+	return marshal(r, plain(r))
+}
+
 // NoCapacity: the cloud refused every suitable offering a short while ago.
 type NoCapacity struct {
 	Pool

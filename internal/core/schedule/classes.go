@@ -3,6 +3,7 @@ package schedule
 import (
 	"cmp"
 	"encoding/binary"
+	"maps"
 	"slices"
 	"strings"
 
@@ -20,16 +21,22 @@ const (
 	firstExtended
 )
 
-// dims numbers the resources that pods and daemons ask for.
-type dims struct{ extended []string }
+// dims numbers what pods and daemons ask for: resources, then volumes per driver.
+type dims struct{ extended, drivers []string }
 
-func (d *dims) n() int { return firstExtended + len(d.extended) }
+func (d *dims) n() int { return d.resources() + len(d.drivers) }
+
+// resources is the number of dimensions that are resources.
+func (d *dims) resources() int { return firstExtended + len(d.extended) }
 
 func (d *dims) name(i int) string {
-	if i < firstExtended {
+	switch {
+	case i < firstExtended:
 		return [...]string{quantity.CPU, quantity.Memory, quantity.EphemeralStorage, quantity.Pods}[i]
+	case i < d.resources():
+		return d.extended[i-firstExtended]
 	}
-	return d.extended[i-firstExtended]
+	return d.drivers[i-d.resources()]
 }
 
 func (d *dims) vector(r quantity.Resources) []int64 {
@@ -41,20 +48,19 @@ func (d *dims) vector(r quantity.Resources) []int64 {
 	return v
 }
 
-// dimsOf collects the extended resources that somebody asks for.
+// dimsOf collects the extended resources that somebody asks for, and the drivers
+// of volumes.
 func dimsOf(pods []*world.Pod) dims {
-	seen := map[string]bool{}
+	seen, drivers := map[string]bool{}, map[string]bool{}
 	for _, p := range pods {
 		for _, a := range p.Requests.Extended {
 			seen[a.Name] = true
 		}
+		for _, a := range p.Attach {
+			drivers[a.Driver] = true
+		}
 	}
-	var d dims
-	for name := range seen {
-		d.extended = append(d.extended, name)
-	}
-	slices.Sort(d.extended)
-	return d
+	return dims{slices.Sorted(maps.Keys(seen)), slices.Sorted(maps.Keys(drivers))}
 }
 
 // fits reports whether a request finds room. As with kube-scheduler, what is
@@ -158,6 +164,9 @@ func classify(pods []*world.Pod, d *dims, book *rulebook) ([]*class, []*profile)
 		end := len(buf)
 		buf = appendResources(buf, p.Requests)
 		buf = binary.AppendVarint(buf, int64(p.Priority))
+		if len(p.Attach) > 0 {
+			buf = d.appendAttach(append(buf, 'v'), p)
+		}
 		var bound *rules
 		if book != nil {
 			if bound = book.of(p); bound != nil {
@@ -173,7 +182,7 @@ func classify(pods []*world.Pod, d *dims, book *rulebook) ([]*class, []*profile)
 				profiles = append(profiles, prof)
 				profileOf[string(buf[:end])] = prof
 			}
-			c = &class{profile: prof, priority: p.Priority, request: d.vector(p.Requests), rules: bound}
+			c = &class{profile: prof, priority: p.Priority, request: d.request(p), rules: bound}
 			classes = append(classes, c)
 			classOf[string(buf)] = c
 		}

@@ -202,7 +202,7 @@ func (p *problem) requests(m *machine, options []int) quantity.Resources {
 			}
 		}
 	}
-	for d, v := range least {
+	for d, v := range least[:p.d.resources()] {
 		if v != 0 {
 			pods = pods.With(p.d.name(d), pods.Get(p.d.name(d))+v)
 		}

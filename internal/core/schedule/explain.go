@@ -233,6 +233,9 @@ func (s *shop) tooSmall(c *class, suit set) reason.Reason {
 		}
 	}
 	name := s.d.name(short)
+	if short >= s.d.resources() {
+		return reason.TooManyVolumes{Pool: pool, Driver: name, Need: c.request[short], Limit: s.roomOf(at)[short]}
+	}
 	kind := s.market.kind(s.market.offers[at])
 	word := func(v int64) string { return quantity.Amount{Name: name, Value: v}.Format() }
 	if kind.Allocatable.Get(name) == 0 {

@@ -100,7 +100,11 @@ func (f *finisher) narrow() {
 // look at.
 func (p *problem) sharpen(m *machine) {
 	agree := func(on set) {
-		in := on.has(m.suits.next(0))
+		like := m.offer
+		if !m.suits.has(like) {
+			like = m.suits.next(0)
+		}
+		in := on.has(like)
 		for i := range m.suits {
 			if in {
 				m.suits[i] &= on[i]
@@ -190,7 +194,9 @@ func (p *problem) machineSpot(m *machine) *spot {
 			at.counts[i] = p.counts(m, t.filter, labels, at)
 		}
 	}
-	at.bring(s, m.suits.next(0))
+	if like := m.suits.next(0); like >= 0 {
+		at.bring(s, like)
+	}
 	return at
 }
 

@@ -313,6 +313,9 @@ func (d dice) rules(p *world.Pod) {
 	if d.chance(10) {
 		p.HostPorts = []world.HostPort{{Protocol: "TCP", Port: 80 + d.Int32N(2), IP: one(d, "", "", "10.0.0.1", "10.0.0.2")}}
 	}
+	for range d.IntN(30) / 10 {
+		p.Attach = append(p.Attach, world.Attachment{Driver: one(d, "ebs", "efs"), Volume: p.Name + one(d, "x", "y")})
+	}
 	if d.chance(10) {
 		p.Volumes = world.VolumeTerms{{{Key: label.Zone, Op: label.In, Values: []string{one(d, "a", "b")}}}}
 		if d.chance(30) {
@@ -338,8 +341,23 @@ func (d dice) ruled(limits bool) *world.Snapshot {
 		}
 		q := group[name]
 		p.Namespace, p.Labels, p.Spread, p.Affinity, p.AntiAffinity, p.HostPorts, p.Volumes = q.Namespace, q.Labels, q.Spread, q.Affinity, q.AntiAffinity, q.HostPorts, q.Volumes
+		for _, a := range q.Attach {
+			p.Attach = append(p.Attach, world.Attachment{Driver: a.Driver, Volume: p.Name + a.Volume})
+		}
+	}
+	limit := func() []quantity.Amount {
+		if d.chance(70) {
+			return []quantity.Amount{{Name: "ebs", Value: 1 + d.Int64N(5)}}
+		}
+		return nil
+	}
+	for _, c := range s.Catalogs {
+		for i := range c.Types {
+			c.Types[i].AttachLimits = limit()
+		}
 	}
 	for i := range s.Nodes {
+		s.Nodes[i].AttachLimits = limit()
 		for j := range s.Nodes[i].Pods {
 			if d.chance(percent / 2) {
 				d.rules(&s.Nodes[i].Pods[j])

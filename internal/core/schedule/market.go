@@ -38,7 +38,7 @@ func newMarket(c *world.Catalog, d *dims) *market {
 		for o := range it.Offerings {
 			m.offers = append(m.offers, offer{int32(t), int32(o), it.Offerings[o].Price})
 		}
-		m.room = append(m.room, d.vector(it.Allocatable)...)
+		m.room = append(m.room, d.room(it.Allocatable, it.AttachLimits, nil)...)
 	}
 	slices.SortFunc(m.offers, func(a, b offer) int {
 		x, y := m.offering(a), m.offering(b)

@@ -35,7 +35,7 @@ func newPlaces(nodes []*world.Node, d *dims, daemons []world.Daemon, stats *Stat
 		if len(n.Choices) > 0 {
 			p.open = append(p.open, i)
 		}
-		p.room = append(p.room, d.vector(n.Allocatable.Sub(n.Requested()))...)
+		p.room = append(p.room, d.room(n.Allocatable.Sub(n.Requested()), n.AttachLimits, attached(n))...)
 		taints := taintsOf(n)
 		at := slices.IndexFunc(p.taints, func(t []world.Taint) bool { return slices.Equal(t, taints) })
 		if at < 0 {
