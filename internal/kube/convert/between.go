@@ -29,10 +29,6 @@ func spread(p *corev1.Pod) []world.Spread {
 			s.MinDomains = *c.MinDomains
 		}
 		matchKeys(&s.Selector, p.Labels, c.MatchLabelKeys, label.In)
-		if len(s.Selector.Requirements) == 0 {
-			// kube-scheduler counts no pod at all where every pod is selected.
-			s.Selector.Nothing = true
-		}
 		out = append(out, s)
 	}
 	return out

@@ -110,7 +110,7 @@ func TestRulesBetweenPods(t *testing.T) {
 			"spread [app Exists rev In [7]] by 1 over k soft ignore-affinity honor-taints min-domains=3"},
 		{"spread, the API server added the keys", `spec: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: k, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchExpressions: [{key: rev, operator: In, values: ["7"]}]}, matchLabelKeys: [rev]}]}`,
 			"spread [rev In [7]] by 1 over k"},
-		{"spread of all pods counts none", `spec: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: k, whenUnsatisfiable: DoNotSchedule, labelSelector: {}}]}`, "spread {nothing} by 1 over k"},
+		{"spread of all pods", `spec: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: k, whenUnsatisfiable: DoNotSchedule, labelSelector: {}}]}`, "spread [] by 1 over k"},
 		{"spread without a selector", `spec: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: k, whenUnsatisfiable: DoNotSchedule, matchLabelKeys: [rev]}]}`, "spread {nothing} by 1 over k"},
 		{"spread with a broken selector", `spec: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: k, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchExpressions: [{key: a, operator: In}]}}]}`, "spread {nothing} by 1 over k"},
 

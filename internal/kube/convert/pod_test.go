@@ -76,17 +76,7 @@ func TestRefused(t *testing.T) {
 		words     []string // of the reason; none: the pod is planned
 	}{
 		{"plain", `spec: {containers: [{name: a, ports: [{containerPort: 80}]}], volumes: [{name: v, emptyDir: {}}, {name: w, configMap: {name: c}}]}`, nil},
-		{"soft spread", `spec: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}]}`, nil},
-		{"hard spread", `spec: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]}`, []string{"topology spread", "zone", "not supported yet"}},
-		{"preferred pod affinity", `spec: {affinity: {podAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: {topologyKey: zone}}]}}}`, nil},
-		{"preferred pod anti-affinity", `spec: {affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: {topologyKey: zone}}]}}}`, nil},
-		{"pod affinity", `spec: {affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: zone}]}}}`, []string{"pod affinity", "zone"}},
-		{"pod anti-affinity", `spec: {affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname}]}}}`, []string{"pod anti-affinity", "kubernetes.io/hostname"}},
-		{"host port", `spec: {containers: [{name: a, ports: [{containerPort: 80, hostPort: 8080}]}]}`, []string{"host ports", "8080"}},
-		{"host port of a sidecar", `spec: {initContainers: [{name: a, restartPolicy: Always, ports: [{containerPort: 80, hostPort: 8081}]}]}`, []string{"host ports", "8081"}},
-		{"host port of an init container that ends", `spec: {initContainers: [{name: a, ports: [{containerPort: 80, hostPort: 8081}]}]}`, nil},
-		{"network of the host", `spec: {hostNetwork: true, containers: [{name: a, ports: [{containerPort: 9100}]}]}`, []string{"host ports", "9100"}},
-		{"network of the host without ports", `spec: {hostNetwork: true, containers: [{name: a}]}`, nil},
+		{"rules between pods, and ports", `spec: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}], affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: zone}]}, podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: zone}]}}, containers: [{name: a, ports: [{containerPort: 80, hostPort: 8080}]}]}`, nil},
 		{"resource claim", `spec: {resourceClaims: [{name: gpu}]}`, []string{"resource claims", "gpu"}},
 		{"gate", `spec: {schedulingGates: [{name: wait}]}`, []string{"scheduling gate wait"}},
 		{"windows", `spec: {os: {name: windows}}`, []string{"Windows"}},

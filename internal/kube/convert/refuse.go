@@ -31,26 +31,7 @@ var features = []struct {
 		}
 		return s.ResourceClaims[0].Name
 	}},
-	{"hard topology spread", hardSpread},
-	{"required pod affinity", func(s *corev1.PodSpec) string {
-		if s.Affinity == nil || s.Affinity.PodAffinity == nil {
-			return ""
-		}
-		return topologyKey(s.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
-	}},
-	{"required pod anti-affinity", func(s *corev1.PodSpec) string {
-		if s.Affinity == nil || s.Affinity.PodAntiAffinity == nil {
-			return ""
-		}
-		return topologyKey(s.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
-	}},
 	{"persistent volumes", claimed},
-	{"host ports", func(s *corev1.PodSpec) string {
-		if ports := hostPorts(s); len(ports) > 0 {
-			return fmt.Sprintf("port %d", ports[0].Port)
-		}
-		return ""
-	}},
 }
 
 // refused says that the pod is held back, or which feature keeps it from being
@@ -69,22 +50,6 @@ func refused(p *corev1.Pod) string {
 
 func unsupported(feature, detail string) string {
 	return fmt.Sprintf("it uses %s (%s), which is not supported yet", feature, detail)
-}
-
-func hardSpread(s *corev1.PodSpec) string {
-	for _, c := range s.TopologySpreadConstraints {
-		if c.WhenUnsatisfiable != corev1.ScheduleAnyway {
-			return "over " + c.TopologyKey
-		}
-	}
-	return ""
-}
-
-func topologyKey(terms []corev1.PodAffinityTerm) string {
-	if len(terms) == 0 {
-		return ""
-	}
-	return "over " + terms[0].TopologyKey
 }
 
 // claimed names the first volume behind which there is a claim.
