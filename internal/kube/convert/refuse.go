@@ -31,7 +31,6 @@ var features = []struct {
 		}
 		return s.ResourceClaims[0].Name
 	}},
-	{"persistent volumes", claimed},
 }
 
 // refused says that the pod is held back, or which feature keeps it from being
@@ -50,14 +49,4 @@ func refused(p *corev1.Pod) string {
 
 func unsupported(feature, detail string) string {
 	return fmt.Sprintf("it uses %s (%s), which is not supported yet", feature, detail)
-}
-
-// claimed names the first volume behind which there is a claim.
-func claimed(s *corev1.PodSpec) string {
-	for _, v := range s.Volumes {
-		if v.PersistentVolumeClaim != nil || v.Ephemeral != nil {
-			return "volume " + v.Name
-		}
-	}
-	return ""
 }
