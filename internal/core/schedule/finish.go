@@ -78,7 +78,7 @@ func (f *finisher) narrow() {
 				}
 			}
 			if sure.empty() {
-				f.fix(m, y.key, values[m.suits.next(0)])
+				m.keep(values, values[m.suits.next(0)])
 			} else if slices.Equal(sure, m.suits) {
 				continue
 			} else {
@@ -114,7 +114,18 @@ func (p *problem) sharpen(m *machine) {
 		}
 	}
 	for i := range m.shop.daemons {
-		agree(m.shop.daemons[i].on)
+		d := &m.shop.daemons[i]
+		agree(d.on)
+		for _, t := range d.rules.adds {
+			if key := p.book.tallies[t].key; d.on.has(m.suits.next(0)) && m.shop.market.decides(p.book.keys[key]) {
+				values := p.valuesIn(m.shop.market, key)
+				like := m.offer
+				if !m.suits.has(like) {
+					like = m.suits.next(0)
+				}
+				m.keep(values, values[like])
+			}
+		}
 	}
 	labels := m.shop.decide(m.masks())
 	for _, k := range m.picks {
@@ -133,9 +144,8 @@ func (p *problem) sharpen(m *machine) {
 
 func (p *problem) shopDecides(s *shop, k int) bool { return s.market.decides(p.book.keys[k]) }
 
-// fix keeps the offers that have the value.
-func (f *finisher) fix(m *machine, key int, value int32) {
-	values := f.p.valuesIn(m.shop.market, key)
+// keep keeps the offers that have the value.
+func (m *machine) keep(values []int32, value int32) {
 	for o := m.suits.next(0); o >= 0; o = m.suits.next(o + 1) {
 		if values[o] != value {
 			m.suits.remove(o)

@@ -130,7 +130,8 @@ func (f *finisher) grow(i int, c *class) (best grown, ok bool) {
 		for _, k := range c.rules.keys {
 			if p.shopDecides(m.shop, k) {
 				trial.suits = g.suits
-				f.fix(&trial, k, p.valuesIn(m.shop.market, k)[g.suits.next(0)])
+				values := p.valuesIn(m.shop.market, k)
+				trial.keep(values, values[g.suits.next(0)])
 			}
 		}
 		trial.suits = g.suits
