@@ -84,9 +84,15 @@ func row(t *types.InstanceTypeInfo) catalog.Row {
 	}
 	if s := t.InstanceStorageInfo; s != nil && s.NvmeSupport != types.EphemeralNvmeSupportUnsupported && s.NvmeSupport != "" {
 		r.LocalNVMeGB = aws.ToInt64(s.TotalSizeInGB)
+		for _, d := range s.Disks {
+			r.LocalDisks += int64(aws.ToInt32(d.Count))
+		}
 	}
-	if t.EbsInfo != nil && t.EbsInfo.EbsOptimizedInfo != nil {
-		r.EBSMbps = int64(aws.ToInt32(t.EbsInfo.EbsOptimizedInfo.BaselineBandwidthInMbps))
+	if e := t.EbsInfo; e != nil {
+		if e.EbsOptimizedInfo != nil {
+			r.EBSMbps = int64(aws.ToInt32(e.EbsOptimizedInfo.BaselineBandwidthInMbps))
+		}
+		r.EBSVolumes, r.EBSDedicated = int64(aws.ToInt32(e.MaximumEbsAttachments)), e.AttachmentLimitType == types.AttachmentLimitTypeDedicated
 	}
 	network(&r, t.NetworkInfo)
 	devices(&r, t)

@@ -31,11 +31,12 @@ func Build(rows []Row, in Input) ([]world.InstanceType, error) {
 		}
 		capacity := capacityOf(r, in, settings)
 		types = append(types, world.InstanceType{
-			Name:        r.Name,
-			Labels:      labelsOf(r, in.Region, capacity.Pods),
-			Capacity:    capacity,
-			Allocatable: allocatable(r, in.Family, settings, capacity),
-			Offerings:   shop.offerings(r),
+			Name:         r.Name,
+			Labels:       labelsOf(r, in.Region, capacity.Pods),
+			Capacity:     capacity,
+			Allocatable:  allocatable(r, in.Family, settings, capacity),
+			AttachLimits: []quantity.Amount{{Name: ebsDriver, Value: ebsVolumes(r, len(in.BlockDevices))}},
+			Offerings:    shop.offerings(r),
 		})
 	}
 	slices.SortFunc(types, func(a, b world.InstanceType) int { return strings.Compare(a.Name, b.Name) })

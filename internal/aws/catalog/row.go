@@ -24,7 +24,13 @@ type Row struct {
 	NetworkMbps int64 `json:"networkMbps,omitempty"`
 	EBSMbps     int64 `json:"ebsMbps,omitempty"`
 
+	// EBSVolumes is how many EBS volumes can be attached; 0 if EC2 did not
+	// tell. EBSDedicated: they do not share their number with other devices.
+	EBSVolumes   int64 `json:"ebsVolumes,omitempty"`
+	EBSDedicated bool  `json:"ebsDedicated,omitempty"`
+
 	LocalNVMeGB         int64  `json:"localNVMeGB,omitempty"`
+	LocalDisks          int64  `json:"localDisks,omitempty"` // 0 = not known
 	EncryptionInTransit bool   `json:"encryptionInTransit,omitempty"`
 	FPGA                bool   `json:"fpga,omitempty"`
 	CPUManufacturer     string `json:"cpuManufacturer,omitempty"`
