@@ -5,7 +5,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/noderesources"
 
+	karpv1 "karpenter/api/v1"
 	"karpenter/api/v1alpha5"
 	"karpenter/internal/core/label"
 	"karpenter/internal/core/reason"
@@ -14,7 +17,7 @@ import (
 
 // complete looks for a place for every pod that the plan left pending. The
 // judge must be in the cluster that the plan makes.
-func (t *trial) complete(j *Judge) *Disagreement {
+func (t *trial) complete(j *Judge) (*Disagreement, error) {
 	var candidates []candidate
 	asked := false
 	for _, u := range t.plan.Unplaced {
@@ -24,50 +27,64 @@ func (t *trial) complete(j *Judge) *Disagreement {
 		if !asked {
 			candidates, asked = t.candidates(), true
 		}
-		if d := t.couldGo(j, u.Pod, candidates); d != nil {
-			return d
+		if d, err := t.couldGo(j, u.Pod, candidates); d != nil || err != nil {
+			return d, err
 		}
 	}
-	return nil
+	return nil, nil
 }
 
-func (t *trial) couldGo(j *Judge, name world.ObjectName, candidates []candidate) *Disagreement {
-	bad := func(rule, format string, args ...any) *Disagreement {
-		return &Disagreement{"complete", rule, fmt.Sprintf("pod %s is left pending, but would fit on ", name) + fmt.Sprintf(format, args...)}
+func (t *trial) couldGo(j *Judge, name world.ObjectName, candidates []candidate) (*Disagreement, error) {
+	incomplete := func(rule, format string, args ...any) (*Disagreement, error) {
+		return &Disagreement{"complete", rule, fmt.Sprintf("pod %s is left pending, but would fit on %s", name, fmt.Sprintf(format, args...))}, nil
 	}
 	q := j.ask(unbound(t.pod(name)))
 	for _, p := range t.places {
 		info, err := j.node(p.node.Name)
 		if err != nil {
-			return bad("harness", "%v", err)
+			return nil, err
 		}
-		if q.on(info) == "" {
-			return bad("existing", "node %s, which exists", p.node.Name)
+		if q.on(info) == "" && (len(p.all) < 2 || t.roomLeft(q, p.record, p.all, t.plannedOn(p))) {
+			return incomplete("existing", "node %s, which exists or is on its way", p.node.Name)
 		}
 	}
 	for i := range t.machines {
-		if m := &t.machines[i]; t.roomLeft(q, m) {
-			return bad("planned", "planned machine %s of pool %s, whatever it becomes", m.claim.Name, m.planned.Pool)
+		if m := &t.machines[i]; t.roomLeft(q, m.claim, m.all, m.planned.Pods) {
+			return incomplete("planned", "planned machine %s of pool %s, whichever of %d options it becomes", m.claim.Name, m.planned.Pool, len(m.all))
 		}
 	}
 	for _, c := range candidates {
-		if why := q.on(c.node); why == "" {
-			return bad("new", "a new %s in %s (%s) of pool %s", c.option.kind.Name, c.option.zone, c.option.market, c.pool)
+		if q.on(c.node) == "" {
+			return incomplete("new", "a new %s in %s (%s) of pool %s", c.option.kind.Name, c.option.zone, c.option.market, c.pool)
 		}
 	}
-	return nil
+	return nil, nil
 }
 
-// roomLeft reports whether every option of a planned machine has room for one
-// more pod.
-func (t *trial) roomLeft(q *question, m *machine) bool {
-	for _, o := range m.all {
-		n := machineNode(m.claim, o, t.Region, m.claim.Name)
+// plannedOn lists the pods that a place is to take, promised ones included.
+func (t *trial) plannedOn(at place) []world.ObjectName {
+	var out []world.ObjectName
+	for _, p := range t.reserved[at.node.Name] {
+		out = append(out, nameOf(p))
+	}
+	for _, p := range t.plan.Placements {
+		if to, _ := t.placeOf(p); to.node == at.node {
+			out = append(out, p.Pod)
+		}
+	}
+	return out
+}
+
+// roomLeft reports whether every option of a record has room for one more pod
+// beside those planned for it.
+func (t *trial) roomLeft(q *question, claim *karpv1.NodeClaim, all []option, pods []world.ObjectName) bool {
+	for _, o := range all {
+		n := machineNode(claim, o, t.Region, claim.Name)
 		on := t.daemonPods(n)
-		for _, p := range m.planned.Pods {
+		for _, p := range pods {
 			on = append(on, unbound(t.pod(p)))
 		}
-		if q.on(imagine(n, on)) != "" {
+		if info := withDaemons(n, on); info == nil || q.on(info) != "" {
 			return false
 		}
 	}
@@ -105,13 +122,29 @@ func (t *trial) candidates() []candidate {
 				for _, labels := range labelings {
 					at := option{kind, o.Zone, o.CapacityType}
 					if n := t.newNode(p, at, labels); n != nil && meets(n.Labels, reqs) {
-						out = append(out, candidate{p.Name, at, imagine(n, t.daemonPods(n))})
+						if info := withDaemons(n, t.daemonPods(n)); info != nil {
+							out = append(out, candidate{p.Name, at, info})
+						}
 					}
 				}
 			}
 		}
 	}
 	return out
+}
+
+// withDaemons is an empty node with its daemon pods, or nil if they do not all
+// fit: such a node is not to be bought.
+func withDaemons(n *corev1.Node, daemons []*corev1.Pod) fwk.NodeInfo {
+	info := framework.NewNodeInfo()
+	info.SetNode(n)
+	for _, p := range daemons {
+		if len(noderesources.Fits(p, info, nil, noderesources.ResourceRequestsOptions{EnablePodLevelResources: true})) > 0 {
+			return nil
+		}
+		info.AddPod(p)
+	}
+	return info
 }
 
 func exceeds(kind *world.InstanceType, left map[string]int64) bool {

@@ -91,12 +91,13 @@ func (d *draft) claim(name string) (*karpv1.NodeClaim, bool) {
 		return nil, false
 	}
 	m := convert.Machine{Labels: open, Requirements: pool.Requirements}
-	for k, v := range open {
-		m.Requirements = append(m.Requirements, label.Requirement{Key: k, Op: label.In, Values: []string{v}})
-	}
+	m.Requirements = append(slices.Clone(m.Requirements), label.FromLabels(open)...)
 	claim := convert.Claim(pool, m)
 	claim.Name, claim.UID, claim.CreationTimestamp = name, types.UID(name), ago(30*time.Minute)
-	all := survivors(d.Cluster, claim)
+	all := slices.DeleteFunc(survivors(d.Cluster, claim), func(o option) bool {
+		n := machineNode(claim, o, d.Region, name)
+		return withDaemons(n, d.daemonPods(n)) == nil
+	})
 	if len(all) == 0 {
 		return nil, false
 	}

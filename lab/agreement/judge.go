@@ -113,11 +113,17 @@ func words(s *fwk.Status) string { return fmt.Sprintf("%s: %s", s.Plugin(), s.Me
 // node returns a node of the cluster as the scheduler sees it.
 func (j *Judge) node(name string) (fwk.NodeInfo, error) { return j.world.Get(name) }
 
-// imagine returns a node that the cluster does not have, with pods on it.
-func imagine(n *corev1.Node, pods []*corev1.Pod) fwk.NodeInfo {
-	info := framework.NewNodeInfo(pods...)
-	info.SetNode(n)
-	return info
+// try binds the pod to a node of the cluster if the filters let it, and returns
+// why not otherwise.
+func (j *Judge) try(pod *corev1.Pod, node string) (why string, err error) {
+	info, err := j.node(node)
+	if err != nil {
+		return "", err
+	}
+	if why := j.ask(pod).on(info); why != "" {
+		return why, nil
+	}
+	return "", j.bind(pod, node)
 }
 
 // bind puts the pod on a node of the cluster, whether it may go there or not.

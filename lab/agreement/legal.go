@@ -2,6 +2,7 @@ package agreement
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -12,58 +13,76 @@ import (
 
 // legal follows the plan in its order and asks the judge about every pod. The
 // judge is left in the cluster that the plan makes.
-func (t *trial) legal(j *Judge) *Disagreement {
-	bad := func(rule, format string, args ...any) *Disagreement {
-		return &Disagreement{"legal", rule, fmt.Sprintf(format, args...)}
-	}
+func (t *trial) legal(j *Judge) (*Disagreement, error) {
 	if d := t.everyPodOnce(); d != nil {
-		return d
+		return d, nil
 	}
 	if d := t.withinLimits(); d != nil {
-		return d
+		return d, nil
 	}
 	j.Enter(t.nodes(), t.bound)
 	for _, n := range t.nodes() {
-		for _, p := range append(t.daemonPods(n), t.reserved[n.Name]...) {
-			if err := j.bind(p, n.Name); err != nil {
-				return bad("harness", "%v", err)
-			}
+		if d, err := t.inhabit(j, n); d != nil || err != nil {
+			return d, err
 		}
-	}
-	put := func(name world.ObjectName, n *corev1.Node) *Disagreement {
-		pod := unbound(t.pod(name))
-		info, err := j.node(n.Name)
-		if err != nil {
-			return bad("harness", "%v", err)
-		}
-		if why := j.ask(pod).on(info); why != "" {
-			return bad("filter", "pod %s may not go on node %s: %s", name, n.Name, why)
-		}
-		if err := j.bind(pod, n.Name); err != nil {
-			return bad("harness", "%v", err)
-		}
-		return nil
 	}
 	for _, p := range t.plan.Placements {
 		at, ok := t.placeOf(p)
 		if !ok {
-			return bad("no-such-place", "pod %s is planned onto node %q, claim %q, which takes no pods", p.Pod, p.Node, p.Claim)
+			return illegal("no-such-place", "pod %s is planned onto node %q, claim %q, which takes no pods", p.Pod, p.Node, p.Claim), nil
 		}
-		if d := put(p.Pod, at.node); d != nil {
-			return d
+		if d, err := t.put(j, p.Pod, at.node); d != nil || err != nil {
+			return d, err
 		}
 	}
 	for i := range t.machines {
 		if d := t.sound(&t.machines[i]); d != nil {
-			return d
+			return d, nil
 		}
 		for _, p := range t.machines[i].planned.Pods {
-			if d := put(p, t.machines[i].node); d != nil {
-				return d
+			if d, err := t.put(j, p, t.machines[i].node); d != nil || err != nil {
+				return d, err
 			}
 		}
 	}
-	return nil
+	return nil, nil
+}
+
+func illegal(rule, format string, args ...any) *Disagreement {
+	return &Disagreement{"legal", rule, fmt.Sprintf(format, args...)}
+}
+
+// inhabit binds what comes to a node before the planned pods: those promised to
+// it before, and its daemon pods. On a machine that is bought all of these must
+// find room.
+func (t *trial) inhabit(j *Judge, n *corev1.Node) (*Disagreement, error) {
+	for _, p := range t.reserved[n.Name] {
+		if err := j.bind(p, n.Name); err != nil {
+			return nil, err
+		}
+	}
+	for _, p := range t.daemonPods(n) {
+		why, err := j.try(p, n.Name)
+		if err != nil {
+			return nil, err
+		}
+		if why != "" && t.isNew(n) {
+			return illegal("daemon", "daemon pod %s may not go on new node %s: %s", p.Name, n.Name, why), nil
+		}
+	}
+	return nil, nil
+}
+
+func (t *trial) put(j *Judge, name world.ObjectName, n *corev1.Node) (*Disagreement, error) {
+	why, err := j.try(unbound(t.pod(name)), n.Name)
+	if why != "" {
+		return illegal("filter", "pod %s may not go on node %s: %s", name, n.Name, why), err
+	}
+	return nil, err
+}
+
+func (t *trial) isNew(n *corev1.Node) bool {
+	return slices.ContainsFunc(t.machines, func(m machine) bool { return m.node == n })
 }
 
 // everyPodOnce checks that the plan speaks of every pending pod exactly once,
@@ -78,7 +97,7 @@ func (t *trial) everyPodOnce() *Disagreement {
 	}
 	for _, m := range t.plan.Machines {
 		if len(m.Pods) == 0 {
-			return &Disagreement{"legal", "empty-machine", "a machine of pool " + m.Pool + " is bought for nobody"}
+			return illegal("empty-machine", "a machine of pool %s is bought for nobody", m.Pool)
 		}
 		for _, p := range m.Pods {
 			left[p]--
@@ -89,12 +108,12 @@ func (t *trial) everyPodOnce() *Disagreement {
 	}
 	for _, p := range t.view.Pending {
 		if left[p.ObjectName] != 0 {
-			return &Disagreement{"legal", "once", fmt.Sprintf("pod %s is planned %d times too few", p.ObjectName, left[p.ObjectName])}
+			return illegal("once", "pod %s is planned %d times too few", p.ObjectName, left[p.ObjectName])
 		}
 		delete(left, p.ObjectName)
 	}
 	for name := range left {
-		return &Disagreement{"legal", "once", fmt.Sprintf("pod %s is planned, but was not pending", name)}
+		return illegal("once", "pod %s is planned, but was not pending", name)
 	}
 	return nil
 }
@@ -103,7 +122,7 @@ func (t *trial) everyPodOnce() *Disagreement {
 // the cloud picks.
 func (t *trial) sound(m *machine) *Disagreement {
 	bad := func(rule, format string, args ...any) *Disagreement {
-		return &Disagreement{"legal", rule, fmt.Sprintf("machine %s of pool %s: ", m.claim.Name, m.planned.Pool) + fmt.Sprintf(format, args...)}
+		return illegal(rule, "machine %s of pool %s: %s", m.claim.Name, m.planned.Pool, fmt.Sprintf(format, args...))
 	}
 	p := t.provisioner(m.planned.Pool)
 	if !ready(p) {
@@ -191,7 +210,7 @@ func (t *trial) withinLimits() *Disagreement {
 	for _, m := range t.machines {
 		for name, n := range left[m.planned.Pool] {
 			if n < 0 && most(m.all, name) > 0 {
-				return &Disagreement{"legal", "limit", fmt.Sprintf("pool %s may exceed its limit of %s by %d", m.planned.Pool, name, -n)}
+				return illegal("limit", "pool %s may exceed its limit of %s by %d", m.planned.Pool, name, -n)
 			}
 		}
 	}

@@ -116,8 +116,9 @@ type place struct {
 	claim string // empty on foreign nodes
 	// booting: pods cannot run there yet.
 	booting bool
-	// all is what the machine may become, if that is open.
-	all []option
+	// record and all: a NodeClaim without a Node, and what it may become.
+	record *karpv1.NodeClaim
+	all    []option
 }
 
 // places are the nodes that exist and those that are on their way, without
@@ -146,7 +147,7 @@ func (c *Cluster) places(choose chooser) []place {
 			all = []option{{c.kind(claim.Labels[label.InstanceType]), claim.Labels[label.Zone], claim.Labels[label.CapacityType]}}
 		}
 		if len(all) > 0 {
-			out = append(out, place{machineNode(claim, choose(claim.Name, all), c.Region, claim.Name), claim.Name, true, all})
+			out = append(out, place{machineNode(claim, choose(claim.Name, all), c.Region, claim.Name), claim.Name, true, claim, all})
 		}
 	}
 	return out

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
-	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/noderesources"
 
 	karpv1 "karpenter/api/v1"
 	"karpenter/api/v1alpha5"
@@ -157,8 +156,7 @@ func (d *draft) wouldHold(claim *karpv1.NodeClaim, p *corev1.Pod) bool {
 	all := survivors(d.Cluster, claim)
 	for _, o := range all {
 		n := machineNode(claim, o, d.Region, claim.Name)
-		room := imagine(n, d.daemonPods(n))
-		if daemonPod(asDaemon(p), n) == nil || len(noderesources.Fits(p, room, nil, noderesources.ResourceRequestsOptions{EnablePodLevelResources: true})) > 0 {
+		if daemonPod(asDaemon(p), n) == nil || withDaemons(n, append(d.daemonPods(n), p)) == nil {
 			return false
 		}
 	}

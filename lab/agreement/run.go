@@ -1,60 +1,171 @@
+// Package agreement holds plans against the real kube-scheduler.
+//
+// A seed makes a random cluster of API objects. It goes the way of the
+// controller, through convert and mirror into a snapshot, and is planned; the
+// plan is applied to a cluster in memory, and the code of kube-scheduler and of
+// the DaemonSet controller, in their default configuration, judges:
+//
+//   - legal: every pod passes the filters on the node planned for it;
+//   - complete: no pod is left pending that some node, existing, planned or to
+//     be bought, would take;
+//   - comes true: the freely running scheduler binds every planned pod, and no
+//     machine was bought in vain.
+//
+// What belongs to one constraint is one generate_*.go file and one line in the
+// lists of generate.go; the judges know no constraint. The package may import
+// everything.
 package agreement
 
 import (
 	"fmt"
+	"sync"
+	"sync/atomic"
 )
 
-// Case is what came of one cluster.
-type Case struct {
-	// Disagreement is nil if plan and Kubernetes agree.
-	Disagreement *Disagreement
-	// Planned pods, on nodes that exist and on machines to be bought; Left are
-	// those that stay pending.
-	Planned, Left, Machines int
-	// Told: the plan was handed to the freely running scheduler.
-	Told bool
-	// Rebuy and Empty: a second purchase is needed, and a machine stays empty,
-	// per telling.
-	Rebuy, Empty map[telling]bool
+// Options say what to run.
+type Options struct {
+	// Cases is the number of clusters, Seed that of the first.
+	Cases int
+	Seed  uint64
+	// Stories is how many of them are also handed to the freely running
+	// scheduler, spread evenly.
+	Stories int
+	Workers int
+	// Solve is the planner; nil means that of the controller.
+	Solve Planner
+	// Progress, if set, is called now and then, by one goroutine at a time.
+	Progress func(done int, r *Report)
+	// MaxFound ends the run once as many disagreements are found; 0: never.
+	MaxFound int
 }
 
-// tellings are what is counted without a target.
-var tellings = []telling{{nominate: false}, {nominate: true, staggered: true}, {nominate: false, staggered: true}}
+// Report is what came of a run.
+type Report struct {
+	Cases         int `json:"cases"`
+	Disagreements int `json:"disagreements"`
+	// WithoutNominationRebuy is the share of stories in which pods that are not
+	// nominated leave one of them without a node, so that more must be bought.
+	WithoutNominationRebuy float64 `json:"withoutNominationRebuy"`
 
-// Check plans the cluster and judges the plan. seed decides what the cloud
-// picks and in which order things happen. The same arguments give the same
-// answer.
-func Check(j *Judge, c *Cluster, solve Planner, seed uint64, storied bool) (out Case, err error) {
-	t, err := newTrial(c, solve, seed)
-	if err != nil {
-		return Case{Disagreement: &Disagreement{"legal", "unusable", err.Error()}}, nil
+	Stories int `json:"stories"`
+	// Pods that were pending, and of those the ones that the plans left so.
+	Pods     int `json:"pods"`
+	Left     int `json:"left"`
+	Machines int `json:"machines"`
+	// Together, Staggered: shares of stories, with and without nominations.
+	Together  Shares `json:"together"`
+	Staggered Shares `json:"staggered"`
+	// Rules counts disagreements by property and rule.
+	Rules map[string]int `json:"rules,omitempty"`
+	Found []Found        `json:"-"`
+}
+
+// Shares of stories in which something happens that was not planned.
+type Shares struct {
+	// Rebuy: a planned pod has no node. Empty: a machine has no pod.
+	Rebuy                  float64 `json:"rebuy"`
+	Empty                  float64 `json:"empty"`
+	WithoutNominationRebuy float64 `json:"withoutNominationRebuy"`
+	WithoutNominationEmpty float64 `json:"withoutNominationEmpty"`
+}
+
+// Found is a cluster on which plan and Kubernetes do not agree.
+type Found struct {
+	Seed  uint64
+	Story bool
+	Disagreement
+}
+
+// Run judges many clusters. An error is a fault of this package.
+func Run(o Options) (*Report, error) {
+	if o.Solve == nil {
+		o.Solve = Solve
 	}
-	out.Left, out.Machines = len(t.plan.Unplaced), len(t.plan.Machines)
-	out.Planned = len(t.view.Pending) - out.Left
-	if out.Disagreement = t.legal(j); out.Disagreement != nil {
-		return out, nil
-	}
-	if out.Disagreement = t.complete(j); out.Disagreement != nil || !storied || t.unstoppable() {
-		return out, nil
-	}
-	if out.Disagreement, err = t.comesTrue(seed); err != nil || out.Disagreement != nil {
-		return out, err
-	}
-	out.Told, out.Rebuy, out.Empty = true, map[telling]bool{}, map[telling]bool{}
-	for _, how := range tellings {
-		e, err := t.tell(seed, how)
-		if err != nil {
-			return out, err
+	r := &Report{Rules: map[string]int{}}
+	var (
+		mu     sync.Mutex
+		wait   sync.WaitGroup
+		next   atomic.Int64
+		failed error
+		tally  [len(tellings)]outcome
+	)
+	work := func() {
+		defer wait.Done()
+		j, err := NewJudge()
+		if err == nil {
+			defer j.Close()
 		}
-		out.Rebuy[how], out.Empty[how] = len(e.homeless) > 0, len(e.empty) > 0
+		for {
+			i := int(next.Add(1)) - 1
+			if i >= o.Cases {
+				return
+			}
+			seed := o.Seed + uint64(i)
+			var c Case
+			story := tellsStory(i, o.Cases, o.Stories)
+			if err == nil {
+				c, err = Check(j, Generate(seed), o.Solve, seed, story)
+			}
+			mu.Lock()
+			if err != nil && failed == nil {
+				failed = fmt.Errorf("seed %d: %w", seed, err)
+			}
+			r.count(c, Found{Seed: seed, Story: story}, &tally)
+			stop := failed != nil || o.MaxFound > 0 && len(r.Found) >= o.MaxFound
+			if o.Progress != nil && (r.Cases%500 == 0 || c.Disagreement != nil) {
+				o.Progress(r.Cases, r)
+			}
+			mu.Unlock()
+			if stop {
+				return
+			}
+		}
 	}
-	return out, nil
+	for range max(1, o.Workers) {
+		wait.Add(1)
+		go work()
+	}
+	wait.Wait()
+	r.shares(tally)
+	return r, failed
 }
 
-// harness reports that the disagreement is a fault of this package.
-func (d *Disagreement) harness() error {
-	if d != nil && d.Rule == "harness" {
-		return fmt.Errorf("%s", d)
+// tellsStory spreads n stories over the cases.
+func tellsStory(i, cases, n int) bool {
+	return n >= cases || i*n/cases != (i+1)*n/cases
+}
+
+// outcome counts the stories of one telling.
+type outcome struct{ rebuy, empty int }
+
+func (r *Report) count(c Case, f Found, tally *[len(tellings)]outcome) {
+	r.Cases++
+	r.Pods += c.Planned + c.Left
+	r.Left += c.Left
+	r.Machines += c.Machines
+	if c.Disagreement != nil {
+		f.Disagreement = *c.Disagreement
+		r.Disagreements++
+		r.Rules[f.Property+"/"+f.Rule]++
+		r.Found = append(r.Found, f)
 	}
-	return nil
+	if c.Endings == nil {
+		return
+	}
+	r.Stories++
+	for i, e := range c.Endings {
+		if len(e.homeless) > 0 {
+			tally[i].rebuy++
+		}
+		if len(e.empty) > 0 {
+			tally[i].empty++
+		}
+	}
+}
+
+func (r *Report) shares(tally [len(tellings)]outcome) {
+	share := func(n int) float64 { return float64(n) / float64(max(1, r.Stories)) }
+	r.Together = Shares{share(tally[0].rebuy), share(tally[0].empty), share(tally[1].rebuy), share(tally[1].empty)}
+	r.Staggered = Shares{share(tally[2].rebuy), share(tally[2].empty), share(tally[3].rebuy), share(tally[3].empty)}
+	r.WithoutNominationRebuy = r.Together.WithoutNominationRebuy
 }

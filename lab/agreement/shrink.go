@@ -1,6 +1,7 @@
 package agreement
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -105,7 +106,9 @@ func treeOf(c *Cluster) (any, error) {
 		return nil, err
 	}
 	var tree any
-	return tree, json.Unmarshal(text, &tree)
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber() // a price may be greater than a float can hold
+	return tree, d.Decode(&tree)
 }
 
 func fromTree(tree any) (*Cluster, error) {

@@ -1,6 +1,8 @@
 package agreement
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -16,6 +18,29 @@ import (
 
 // Planner is schedule.Solve, or something that takes its place.
 type Planner func(*world.Snapshot) schedule.Plan
+
+// sameAnyway reports whether the plan is the same, to the byte, if everything is
+// listed the other way round.
+func (t *trial) sameAnyway(solve Planner) (bool, error) {
+	c := t.clone()
+	slices.Reverse(c.Types)
+	slices.Reverse(c.Provisioners)
+	slices.Reverse(c.DaemonSets)
+	slices.Reverse(c.Claims)
+	slices.Reverse(c.Nodes)
+	slices.Reverse(c.Pods)
+	view, err := c.View()
+	if err != nil {
+		return false, err
+	}
+	other := solve(view.Snapshot)
+	a, err := json.Marshal(t.plan)
+	if err != nil {
+		return false, err
+	}
+	b, err := json.Marshal(other)
+	return bytes.Equal(a, b), err
+}
 
 // Solve is the planner of the controller.
 func Solve(s *world.Snapshot) schedule.Plan { return schedule.Solve(s, schedule.Options{}) }
@@ -37,17 +62,17 @@ type trial struct {
 // machine is a planned machine, with what the cloud makes of it.
 type machine struct {
 	planned *schedule.Machine
-	claim   *karpv1.NodeClaim
-	all     []option // what the cloud may pick from
+	claim   *karpv1.NodeClaim // as it was written down, before the launch
+	all     []option          // what the cloud may pick from
 	node    *corev1.Node
 }
 
 // newTrial plans the cluster. What the cloud picks follows from
 // the seed.
-func newTrial(c *Cluster, solve Planner, seed uint64) (*trial, error) {
+func newTrial(c *Cluster, solve Planner, seed uint64) (*trial, *Disagreement, error) {
 	view, err := c.View()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	t := &trial{Cluster: c, view: view, plan: solve(view.Snapshot), reserved: map[string][]*corev1.Pod{}}
 	choose := lottery(seed)
@@ -68,22 +93,22 @@ func newTrial(c *Cluster, solve Planner, seed uint64) (*trial, error) {
 		}
 	}
 	for i := range t.plan.Machines {
-		m, err := t.buy(i, choose)
-		if err != nil {
-			return nil, err
+		m, d := t.buy(i, choose)
+		if d != nil {
+			return nil, d, nil
 		}
 		t.machines = append(t.machines, m)
 	}
-	return t, nil
+	return t, nil, nil
 }
 
 // buy takes a planned machine the way of the controller: to a record, to an
 // option that the launch would allow, to a Node.
-func (t *trial) buy(i int, choose chooser) (machine, error) {
+func (t *trial) buy(i int, choose chooser) (machine, *Disagreement) {
 	planned := &t.plan.Machines[i]
 	at := slices.IndexFunc(t.view.Pools, func(p world.Pool) bool { return p.Name == planned.Pool })
 	if at < 0 {
-		return machine{}, fmt.Errorf("machine %d is of pool %q, which does not exist", i, planned.Pool)
+		return machine{}, illegal("no-such-pool", "machine %d is of pool %q, which does not exist", i, planned.Pool)
 	}
 	claim := convert.Claim(t.view.Pools[at], convert.Machine{
 		Requirements: planned.Requirements, Requests: planned.Requests, Labels: planned.Labels, Pods: planned.Pods,
@@ -92,12 +117,9 @@ func (t *trial) buy(i int, choose chooser) (machine, error) {
 	claim.UID, claim.CreationTimestamp = types.UID(claim.Name), ago(0)
 	m := machine{planned: planned, claim: claim, all: survivors(t.Cluster, claim)}
 	if len(m.all) == 0 {
-		return m, fmt.Errorf("machine %d of pool %q: nothing can be bought for what its record asks for: %v", i, planned.Pool, planned.Requirements)
+		return m, illegal("unusable", "machine %d of pool %q: nothing can be bought for what its record asks for: %v", i, planned.Pool, planned.Requirements)
 	}
-	o := choose(claim.Name, m.all)
-	buy(claim, o, t.Region)
-	claim.Status.ProviderID = "aws:///" + o.zone + "/i-" + claim.Name
-	m.node = machineNode(claim, o, t.Region, claim.Name)
+	m.node = machineNode(claim, choose(claim.Name, m.all), t.Region, claim.Name)
 	return m, nil
 }
 
