@@ -43,6 +43,9 @@ func TestRequests(t *testing.T) {
 		{"rounded up", `spec: {containers: [{name: a, resources: {requests: {cpu: 100100u, memory: 1500m}}}]}`, "cpu 101m, memory 2, pods 1"},
 		{"growing in place", `{spec: {containers: [{name: a, resources: {requests: {cpu: 2}}}]}, status: {containerStatuses: [{name: a, ready: true, restartCount: 0, image: a, imageID: a, allocatedResources: {cpu: 1}}]}}`, "cpu 2, pods 1"},
 		{"shrinking in place", `{spec: {containers: [{name: a, resources: {requests: {cpu: 1}}}]}, status: {containerStatuses: [{name: a, ready: true, restartCount: 0, image: a, imageID: a, resources: {requests: {cpu: 2}}}]}}`, "cpu 2, pods 1"},
+		{"growing, which the node cannot", `{spec: {containers: [{name: a, resources: {requests: {cpu: 64}}}]}, status: {conditions: [{type: PodResizePending, status: "True", reason: Infeasible}], containerStatuses: [{name: a, ready: true, restartCount: 0, image: a, imageID: a, allocatedResources: {cpu: 1}, resources: {requests: {cpu: 1}}}]}}`, "cpu 1, pods 1"},
+		{"growing later", `{spec: {containers: [{name: a, resources: {requests: {cpu: 2}}}]}, status: {conditions: [{type: PodResizePending, status: "True", reason: Deferred}], containerStatuses: [{name: a, ready: true, restartCount: 0, image: a, imageID: a, allocatedResources: {cpu: 1}}]}}`, "cpu 2, pods 1"},
+		{"pod level, shrinking in place", `{spec: {resources: {requests: {cpu: 1}}, containers: [{name: a}]}, status: {allocatedResources: {cpu: 1}, resources: {requests: {cpu: 3}}}}`, "cpu 3, pods 1"},
 		{"negative counts as nothing", `spec: {containers: [{name: a, resources: {requests: {cpu: -1}}}]}`, "pods 1"},
 	}
 	for _, tt := range tests {
