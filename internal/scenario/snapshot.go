@@ -52,8 +52,12 @@ func (m *Manifests) Snapshot(at Place) (*world.Snapshot, error) {
 		pods = append(pods, look.Pod(m.withRuntime(p)))
 	}
 	m.nodes(s, look, pods)
+	running := convert.DaemonPods{}
+	for i := range pods {
+		running.See(&pods[i])
+	}
 	for _, d := range m.DaemonSets {
-		s.Daemons = append(s.Daemons, convert.Daemon(d))
+		s.Daemons = append(s.Daemons, running.Daemon(d))
 	}
 	slices.SortFunc(s.Daemons, func(a, b world.Daemon) int { return a.Compare(b.ObjectName) })
 	for _, b := range m.Budgets {

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -27,6 +28,32 @@ func Daemon(d *appsv1.DaemonSet) world.Daemon {
 		out.Tolerations = append(out.Tolerations, world.Toleration{Key: corev1.TaintNodeNetworkUnavailable, Op: "Exists", Effect: world.NoSchedule})
 	}
 	return world.Daemon{ObjectName: out.ObjectName, Template: out}
+}
+
+// DaemonPods are running pods of DaemonSets, by namespace and name of the set;
+// the youngest of each. They tell what admission makes of the template:
+// overhead of a RuntimeClass, defaults of a LimitRange, changes by webhooks.
+type DaemonPods map[world.ObjectName]world.Pod
+
+// See takes a pod in, if it is one.
+func (d DaemonPods) See(p *world.Pod) {
+	if !p.IsDaemon() || p.Node == "" || p.Finished || p.DeletedAt != nil {
+		return
+	}
+	set := world.ObjectName{Namespace: p.Namespace, Name: p.Owner.Name}
+	if known, ok := d[set]; !ok || cmp.Or(known.Created.Compare(p.Created), strings.Compare(p.Name, known.Name)) < 0 {
+		d[set] = *p
+	}
+}
+
+// Daemon translates a DaemonSet as [Daemon] does, with the requests of its
+// youngest pod if it has one.
+func (d DaemonPods) Daemon(set *appsv1.DaemonSet) world.Daemon {
+	out := Daemon(set)
+	if p, ok := d[out.ObjectName]; ok {
+		out.Template.Requests = p.Requests
+	}
+	return out
 }
 
 var daemonTolerations = []world.Toleration{

@@ -294,8 +294,14 @@ func (b *build) budgets() {
 }
 
 func (b *build) daemons() {
+	running := convert.DaemonPods{}
+	for _, pods := range b.bound {
+		for i := range pods {
+			running.See(&pods[i])
+		}
+	}
 	for i := range b.listed.daemons.Items {
-		b.view.Daemons = append(b.view.Daemons, convert.Daemon(&b.listed.daemons.Items[i]))
+		b.view.Daemons = append(b.view.Daemons, running.Daemon(&b.listed.daemons.Items[i]))
 	}
 	slices.SortFunc(b.view.Daemons, func(x, y world.Daemon) int { return x.Compare(y.ObjectName) })
 }
