@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"math"
-	"slices"
 
 	"karpenter/internal/core/label"
 )
@@ -24,6 +23,7 @@ func (pk *packer) refill(g *candidates, c *candidate) {
 }
 
 // fill returns how many pods of each member the offer holds, and their worth.
+// What it returns is valid until the next call.
 func (pk *packer) fill(g *candidates, offer int) (taken []int, worth float64) {
 	if pk.host != nil {
 		pk.host.clear()
@@ -34,39 +34,47 @@ func (pk *packer) fill(g *candidates, offer int) (taken []int, worth float64) {
 		}
 	}
 	total := pk.shop.roomOf(offer)
-	room := slices.Clone(total)
-	weight := make([]float64, len(room))
-	taken = make([]int, len(g.members))
-	active := make([]int, 0, len(g.members)) // that still fit
-	keen := make([]float64, len(g.members))  // worth for what they take, see below
-	for i := range g.members {
-		c := g.members[i].class
-		if c.left() == 0 || !fits(c.request, room) {
-			continue
-		}
-		rent := 1e-9
-		for d, r := range c.request {
-			rent += g.most[d] * float64(r)
-		}
-		// The root: shape matters more than worth, or the pods that would fill
-		// the gaps are used up where they are worth most, and missed later.
-		keen[i] = math.Sqrt(c.value / rent)
-		active = append(active, i)
+	n := len(total)
+	room := pk.room[:n]
+	for d, r := range total {
+		room[d] = float64(r)
 	}
+	pk.taken = append(pk.taken[:0], make([]int, len(g.members))...)
+	taken = pk.taken
+	active := pk.active[:0] // that still fit
+	for i := range g.members {
+		if g.members[i].class.left() > 0 {
+			active = append(active, i)
+		}
+	}
+	pk.active = active
+	weight := pk.weight[:n]
 	var masks []label.Mask
 	for {
 		for d := range weight {
 			weight[d] = 0
 			if total[d] > 0 {
-				weight[d] = float64(room[d]) / float64(total[d]) / float64(total[d])
+				weight[d] = room[d] / float64(total[d]) / float64(total[d])
 			}
 		}
 		best, at := -1.0, -1
 		keep := active[:0]
 		pk.shop.stats.Evaluations += int64(len(active))
 		for _, i := range active {
+			score, fit := 0.0, true
+			for d, r := range g.need[i*n : i*n+n] {
+				fit = fit && (r <= room[d] || r == 0)
+				score += weight[d] * r
+			}
+			if !fit || worth > 0 && worth+g.value[i] > pk.share {
+				continue
+			}
+			if score *= g.keen[i]; score <= best {
+				keep = append(keep, i)
+				continue
+			}
 			m := &g.members[i]
-			if taken[i] >= m.class.left() || !fits(m.class.request, room) {
+			if taken[i] >= m.class.left() {
 				continue
 			}
 			if m.way.masks != nil {
@@ -74,26 +82,28 @@ func (pk *packer) fill(g *candidates, offer int) (taken []int, worth float64) {
 					continue
 				}
 			}
-			if m.class.rules != nil && m.class.rules.onHost && pk.host.limit(m.class.rules) == 0 {
+			if r := m.class.rules; r != nil && r.onHost && pk.host.limit(r) == 0 {
 				continue
 			}
 			keep = append(keep, i)
-			score := 0.0
-			for d, r := range m.class.request {
-				score += weight[d] * float64(r)
-			}
-			if score *= keen[i]; score > best {
-				best, at = score, i
-			}
+			best, at = score, i
 		}
 		active = keep
 		if at < 0 {
 			return taken, worth
 		}
 		m := &g.members[at]
-		k := times(m.class.request, room, m.class.left()-taken[at])
+		k := m.class.left() - taken[at]
+		for d, r := range g.need[at*n : at*n+n] {
+			if r > 0 {
+				k = min(k, int(room[d]/r))
+			}
+		}
 		if len(active) > 1 {
 			k = max(1, k/8)
+		}
+		if more := (pk.share - worth) / m.class.value; float64(k) > more {
+			k = max(1, int(more))
 		}
 		if r := m.class.rules; r != nil && r.onHost {
 			k = min(k, pk.host.limit(r))
@@ -102,8 +112,29 @@ func (pk *packer) fill(g *candidates, offer int) (taken []int, worth float64) {
 		taken[at] += k
 		worth += float64(k) * m.class.value
 		masks, _ = meet(masks, m.way.masks)
-		for d, r := range m.class.request {
-			room[d] -= r * int64(k)
+		for d, r := range g.need[at*n : at*n+n] {
+			room[d] -= r * float64(k)
 		}
+	}
+}
+
+// prepare computes what fill needs to know of the members: what a pod asks for,
+// is worth, and how much that is for what it takes.
+func (g *candidates) prepare() {
+	g.need, g.value, g.keen = g.need[:0], g.value[:0], g.keen[:0]
+	for i := range g.members {
+		c := g.members[i].class
+		rent := 1e-9
+		for d, r := range c.request {
+			rent += g.most[d] * float64(r)
+			g.need = append(g.need, float64(r))
+		}
+		// The root: shape matters more than worth, or the pods that would fill
+		// the gaps are used up where they are worth most, and missed later.
+		keen := math.Sqrt(c.value / rent)
+		if r := c.rules; r != nil && r.onHost {
+			keen *= 4 // few may share a machine: not to be left for the end
+		}
+		g.value, g.keen = append(g.value, c.value), append(g.keen, keen)
 	}
 }

@@ -71,6 +71,32 @@ func (h *host) limit(r *rules) int {
 	return int(max(0, limit))
 }
 
+// hosts adds up how many machines the pods left of the classes need at least, as
+// the rule that needs most demands.
+func (h *host) hosts(classes []*class) float64 {
+	need := map[int32]float64{}
+	for _, c := range classes {
+		if c.rules == nil || !c.rules.onHost {
+			continue
+		}
+		for i := range c.rules.spread {
+			if s := &c.rules.spread[i]; s.self == 1 && h.book.tallies[s.tally].key == h.book.host {
+				need[s.tally] += float64(c.left()) / float64(s.skew)
+			}
+		}
+		for _, t := range c.rules.anti {
+			if h.book.tallies[t].key == h.book.host && slices.Contains(c.rules.adds, t) {
+				need[t] += float64(c.left())
+			}
+		}
+	}
+	most := 0.0
+	for _, n := range need {
+		most = max(most, n)
+	}
+	return most
+}
+
 // put counts n pods with the rules.
 func (h *host) put(r *rules, n int) {
 	for _, t := range r.adds {
@@ -87,3 +113,17 @@ func (h *host) put(r *rules, n int) {
 	}
 	h.ports = append(h.ports, r.ports...)
 }
+
+// portion computes what pods of one machine may be worth.
+func (pk *packer) portion() {
+	pk.share = math.Inf(1)
+	if pk.host == nil {
+		return
+	}
+	if n := pk.host.hosts(pk.classes); n > 1 {
+		pk.share = shareSlack * pk.remaining() / n
+	}
+}
+
+// shareSlack is how much more than the average a machine may hold.
+const shareSlack = 2

@@ -19,6 +19,12 @@ type packer struct {
 	classes []*class
 	groups  []*candidates
 	host    *host // nil if no class has rules about its host
+	// share is the most that the pods of one machine may be worth, so that there
+	// are enough machines for pods of which few may share one.
+	share float64
+
+	room, weight  []float64 // for fill
+	taken, active []int
 }
 
 // candidates are offers that suit the same classes. Of two of which one is
@@ -27,6 +33,8 @@ type candidates struct {
 	members []member
 	offers  []candidate
 	most    []float64 // the most that a member pays for a unit of each resource
+
+	need, value, keen []float64 // of the members, see prepare
 }
 
 // member is a class that may use the candidates, with the way in which it does.
@@ -50,7 +58,7 @@ type candidate struct {
 type portion struct{ member, n int }
 
 func newPacker(s *shop, classes []*class, policy world.Policy, book *rulebook) *packer {
-	pk := &packer{shop: s, policy: policy, classes: classes}
+	pk := &packer{shop: s, policy: policy, classes: classes, room: make([]float64, s.d.n()), weight: make([]float64, s.d.n())}
 	if book != nil {
 		pk.host = newHost(book)
 	}
@@ -217,6 +225,7 @@ func (pk *packer) run() []machine {
 		}
 		bought = true
 		out = pk.take(g, c, out)
+		pk.portion()
 	}
 }
 
@@ -237,6 +246,7 @@ func (pk *packer) remaining() float64 {
 func (pk *packer) appraise() {
 	pk.classes = slices.DeleteFunc(pk.classes, func(c *class) bool { return c.left() == 0 })
 	appraise(pk.shop, pk.classes, pk.policy)
+	pk.portion()
 	for _, g := range pk.groups {
 		g.members = slices.DeleteFunc(g.members, func(m member) bool { return m.class.left() == 0 })
 		g.most = make([]float64, pk.shop.d.n())
@@ -245,6 +255,7 @@ func (pk *packer) appraise() {
 				g.most[d] = max(g.most[d], unit)
 			}
 		}
+		g.prepare()
 		for i := range g.offers {
 			c := &g.offers[i]
 			c.fresh, c.worth = false, 1e-9*float64(len(pk.shop.market.offers))
