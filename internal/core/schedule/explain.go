@@ -20,7 +20,9 @@ const (
 	byUnknown // nobody knows what the pool could buy
 	bySize
 	byCapacity
+	byRules
 	byLimit
+	byNothing
 	byPool // all would suit, but the pool cannot buy now
 )
 
@@ -37,6 +39,11 @@ func (p *problem) explain(c *class) []reason.Reason {
 	answers := make([]answer, len(p.shops))
 	for i, s := range p.shops {
 		answers[i].why, answers[i].close = s.refuse(c)
+		if answers[i].close == byNothing {
+			if why := p.refuseRules(s, c); why != nil {
+				answers[i].why, answers[i].close = why, byRules
+			}
+		}
 	}
 	slices.SortStableFunc(answers, func(a, b answer) int { return cmp.Compare(b.close, a.close) })
 	out := make([]reason.Reason, len(answers))
@@ -188,7 +195,7 @@ func (s *shop) refuseSize(c *class, suit set) (reason.Reason, int) {
 			}, byLimit
 		}
 	}
-	return reason.NoTypeSuits{Pool: pool, Requirements: []string{"its limits on different resources"}}, byLimit
+	return reason.NoTypeSuits{Pool: pool, Requirements: []string{"its limits on different resources"}}, byNothing
 }
 
 func (s *shop) limitOf(name string) int64 {

@@ -34,9 +34,10 @@ func (p *problem) finish() {
 		}
 		classes := f.gather()
 		if round == 4 || !f.rescue(classes) {
-			return
+			break
 		}
 	}
+	f.wish()
 }
 
 // narrow finds the offers that each machine may become. A machine on which

@@ -2,8 +2,10 @@ package schedule
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"karpenter/internal/core/label"
 	"karpenter/internal/core/quantity"
@@ -20,7 +22,13 @@ import (
 //	node n1 cpu=4 label:k=v open:k=v,w,- taint:… pool=main booting|deleting|cordoned|foreign
 //	pod web x3 cpu=1 on=n1 owner=Kind/name select:k=v term:KEY,Op,v;KEY,Op,v prefer:9:KEY,Op,v tolerate:k=v:Effect refused=why priority=5
 //
-// In "why" an underscore stands for a space. A name with a slash is a resource.
+// Further words of a pod, where SEL is app=web, KEY,Op,v;… or * for every pod:
+//
+//	label:k=v  ns=name  deleted  port:80/TCP  volume:KEY,Op,v;…  attach:driver/volume
+//	spread:KEY/SKEW/SEL  with soft:, min=N:, ignore-affinity: or honor-taints: before KEY
+//	affinity:KEY/SEL  anti:KEY/SEL  with 9: before KEY for a preference
+//
+// "attach:driver=N" limits the volumes of a type or node. In "why" an underscore stands for a space. A name with a slash is a resource.
 func parseWorld(text string) (*world.Snapshot, error) {
 	p := &worldParser{s: &world.Snapshot{Catalogs: map[world.CatalogKey]world.Catalog{}, Policy: world.DefaultPolicy()}}
 	for n, line := range strings.Split(text, "\n") {
@@ -146,6 +154,8 @@ func (p *worldParser) kind(name string, f []string) error {
 		} else if rest, ok := strings.CutPrefix(w, "label:"); ok {
 			k, v, _ := strings.Cut(rest, "=")
 			t.Labels[k] = v
+		} else if a, ok := attachLimit(w); ok {
+			t.AttachLimits = append(t.AttachLimits, a)
 		} else if rest, ok := strings.CutPrefix(w, "off:"); ok {
 			off[rest] = true
 		} else if key == "arch" {
@@ -217,6 +227,10 @@ func (p *worldParser) node(name string, f []string) error {
 			n.Allocatable = n.Allocatable.With(a.Name, a.Value)
 			continue
 		}
+		if a, ok := attachLimit(w); ok {
+			n.AttachLimits = append(n.AttachLimits, a)
+			continue
+		}
 		switch {
 		case w == "foreign":
 			n.Claim = ""
@@ -262,6 +276,12 @@ func parsePods(name string, f []string) ([]world.Pod, error) {
 			continue
 		}
 		switch {
+		case parseRule(&pod, kind, rest):
+		case w == "deleted":
+			at := time.Unix(0, 0)
+			pod.DeletedAt = &at
+		case strings.HasPrefix(w, "ns="):
+			pod.Namespace = w[3:]
 		case strings.HasPrefix(w, "on="):
 			pod.Node = w[3:]
 		case strings.HasPrefix(w, "refused="):
@@ -295,6 +315,12 @@ func parsePods(name string, f []string) ([]world.Pod, error) {
 			times = n
 		}
 	}
+	for i := range pod.Affinity {
+		pod.Affinity[i].Namespaces = []string{pod.Namespace}
+	}
+	for i := range pod.AntiAffinity {
+		pod.AntiAffinity[i].Namespaces = []string{pod.Namespace}
+	}
 	if times == 0 {
 		return []world.Pod{pod}, nil
 	}
@@ -302,6 +328,92 @@ func parsePods(name string, f []string) ([]world.Pod, error) {
 	for i := range out {
 		out[i] = pod
 		out[i].Name = fmt.Sprintf("%s-%d", name, i)
+		out[i].Attach = slices.Clone(pod.Attach)
+		for k := range out[i].Attach {
+			out[i].Attach[k].Volume += fmt.Sprintf("-%d", i)
+		}
 	}
 	return out, nil
+}
+
+func attachLimit(w string) (quantity.Amount, bool) {
+	rest, ok := strings.CutPrefix(w, "attach:")
+	driver, text, limit := strings.Cut(rest, "=")
+	n, err := strconv.ParseInt(text, 10, 64)
+	return quantity.Amount{Name: driver, Value: n}, ok && limit && err == nil
+}
+
+func selector(text string) (s world.LabelSelector) {
+	for part := range strings.SplitSeq(text, ";") {
+		if k, v, ok := strings.Cut(part, "="); ok {
+			s.Requirements = append(s.Requirements, label.Requirement{Key: k, Op: label.In, Values: []string{v}})
+		} else if part != "*" {
+			s.Requirements = append(s.Requirements, requirement(part))
+		}
+	}
+	return s
+}
+
+// parseRule reads one rule of a pod.
+func parseRule(p *world.Pod, kind, text string) bool {
+	switch kind {
+	case "label":
+		k, v, _ := strings.Cut(text, "=")
+		if p.Labels == nil {
+			p.Labels = map[string]string{}
+		}
+		p.Labels[k] = v
+	case "port":
+		port, protocol, _ := strings.Cut(text, "/")
+		n, _ := strconv.Atoi(port)
+		p.HostPorts = append(p.HostPorts, world.HostPort{Protocol: protocol, Port: int32(n)})
+	case "volume":
+		p.Volumes = append(p.Volumes, requirementList(text))
+	case "attach":
+		driver, volume, _ := strings.Cut(text, "/")
+		p.Attach = append(p.Attach, world.Attachment{Driver: driver, Volume: volume})
+	case "spread":
+		p.Spread = append(p.Spread, parseSpread(text))
+	case "affinity", "anti":
+		var t world.PodTerm
+		if weight, rest, ok := strings.Cut(text, ":"); ok {
+			n, _ := strconv.Atoi(weight)
+			t.Weight, text = int32(n), rest
+		}
+		at := strings.LastIndex(text, "/")
+		t.Key, t.Selector = text[:at], selector(text[at+1:])
+		if kind == "anti" {
+			p.AntiAffinity = append(p.AntiAffinity, t)
+		} else {
+			p.Affinity = append(p.Affinity, t)
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+func parseSpread(text string) (s world.Spread) {
+	for {
+		word, rest, ok := strings.Cut(text, ":")
+		if !ok {
+			break
+		}
+		text = rest
+		switch {
+		case word == "soft":
+			s.Soft = true
+		case word == "ignore-affinity":
+			s.IgnoreAffinity = true
+		case word == "honor-taints":
+			s.HonorTaints = true
+		default:
+			n, _ := strconv.Atoi(strings.TrimPrefix(word, "min="))
+			s.MinDomains = int32(n)
+		}
+	}
+	f := strings.Split(text, "/")
+	n, _ := strconv.Atoi(f[len(f)-2])
+	s.Key, s.MaxSkew, s.Selector = strings.Join(f[:len(f)-2], "/"), int32(n), selector(f[len(f)-1])
+	return s
 }
