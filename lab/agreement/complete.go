@@ -44,7 +44,7 @@ func (t *trial) couldGo(j *Judge, name world.ObjectName, candidates []candidate)
 		if err != nil {
 			return nil, err
 		}
-		if q.on(info) == "" && (len(p.all) < 2 || t.roomLeft(q, p.record, p.all, t.plannedOn(p))) {
+		if q.on(info) == "" && !p.open {
 			return incomplete("existing", "node %s, which exists or is on its way", p.node.Name)
 		}
 	}
@@ -59,20 +59,6 @@ func (t *trial) couldGo(j *Judge, name world.ObjectName, candidates []candidate)
 		}
 	}
 	return nil, nil
-}
-
-// plannedOn lists the pods that a place is to take, promised ones included.
-func (t *trial) plannedOn(at place) []world.ObjectName {
-	var out []world.ObjectName
-	for _, p := range t.reserved[at.node.Name] {
-		out = append(out, nameOf(p))
-	}
-	for _, p := range t.plan.Placements {
-		if to, _ := t.placeOf(p); to.node == at.node {
-			out = append(out, p.Pod)
-		}
-	}
-	return out
 }
 
 // roomLeft reports whether every option of a record has room for one more pod

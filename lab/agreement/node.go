@@ -116,9 +116,9 @@ type place struct {
 	claim string // empty on foreign nodes
 	// booting: pods cannot run there yet.
 	booting bool
-	// record and all: a NodeClaim without a Node, and what it may become.
-	record *karpv1.NodeClaim
-	all    []option
+	// open: the machine is not launched, and what it becomes is not decided. A
+	// plan may use it, but need not: it will be seen when it is launched.
+	open bool
 }
 
 // places are the nodes that exist and those that are on their way, without
@@ -147,7 +147,7 @@ func (c *Cluster) places(choose chooser) []place {
 			all = []option{{c.kind(claim.Labels[label.InstanceType]), claim.Labels[label.Zone], claim.Labels[label.CapacityType]}}
 		}
 		if len(all) > 0 {
-			out = append(out, place{machineNode(claim, choose(claim.Name, all), c.Region, claim.Name), claim.Name, true, claim, all})
+			out = append(out, place{machineNode(claim, choose(claim.Name, all), c.Region, claim.Name), claim.Name, true, claim.Status.ProviderID == ""})
 		}
 	}
 	return out
