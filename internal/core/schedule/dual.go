@@ -21,39 +21,17 @@ func cost(o offer, policy world.Policy) float64 {
 const maxDualGroups = 64
 
 // appraise sets what a pod of each class is worth: what its requests cost where
-// machines may be bought in fractions. Classes that may use the same offers are
-// one group, whose demand is added up.
+// machines may be bought in fractions.
 func appraise(s *shop, classes []*class, policy world.Policy) {
-	var groups []*group
-	at := map[*offerSet]*group{}
-	for _, c := range classes {
-		o := s.demand(c.profile).ways[0].offers
-		g := at[o]
-		if g == nil {
-			g = &group{offers: o, total: make([]float64, s.d.n())}
-			at[o] = g
-			groups = append(groups, g)
-		}
-		g.classes = append(g.classes, c)
-		for d, r := range c.request {
-			g.total[d] += float64(r) * float64(c.left())
-		}
-	}
-	if len(groups) <= maxDualGroups {
-		newDual(s, groups, policy).solve()
-	} else {
-		for i := range groups {
-			newDual(s, groups[i:i+1], policy).solve()
-		}
-	}
-	for _, g := range groups {
-		for _, c := range g.classes {
-			c.value, c.unit = 1e-9, g.unit
-			for d, r := range c.request {
-				c.value += g.unit[d] * float64(r)
-			}
-		}
-	}
+	newAppraiser(s, classes, policy).run()
+}
+
+// appraiser computes what pods are worth, again and again while they are bought
+// for. Classes that may use the same offers are one group, whose demand is added
+// up.
+type appraiser struct {
+	groups []*group
+	duals  []*dual
 }
 
 // group is the demand of classes that may use the same offers.
@@ -64,6 +42,52 @@ type group struct {
 	unit    []float64 // the price of one unit of each resource
 }
 
+func newAppraiser(s *shop, classes []*class, policy world.Policy) *appraiser {
+	a := &appraiser{}
+	at := map[*offerSet]*group{}
+	for _, c := range classes {
+		o := s.demand(c.profile).ways[0].offers
+		g := at[o]
+		if g == nil {
+			g = &group{offers: o, total: make([]float64, s.d.n())}
+			at[o] = g
+			a.groups = append(a.groups, g)
+		}
+		g.classes = append(g.classes, c)
+	}
+	size := len(a.groups)
+	if size > maxDualGroups {
+		size = 1
+	}
+	for groups := range slices.Chunk(a.groups, max(1, size)) {
+		a.duals = append(a.duals, newDual(s, groups, policy))
+	}
+	return a
+}
+
+func (a *appraiser) run() {
+	for _, g := range a.groups {
+		clear(g.total)
+		for _, c := range g.classes {
+			for d, r := range c.request {
+				g.total[d] += float64(r) * float64(c.left())
+			}
+		}
+	}
+	for _, p := range a.duals {
+		p.reset()
+		p.solve()
+	}
+	for _, g := range a.groups {
+		for _, c := range g.classes {
+			c.value, c.unit = 1e-9, g.unit
+			for d, r := range c.request {
+				c.value += g.unit[d] * float64(r)
+			}
+		}
+	}
+}
+
 // dual is a linear programme: the cheapest fractional mix of offers whose
 // capacity covers what all groups ask for, each from the offers that it may
 // use. Its shadow prices are the unit prices, one per group and resource. It is
@@ -71,12 +95,11 @@ type group struct {
 // the columns (an offer, with every resource given to the group that pays most
 // for it) are made when they are needed.
 type dual struct {
-	s      *shop
-	policy world.Policy
+	stats  *Stats
 	groups []*group
+	kinds  []*userKind
 	row    [][]int // per group and resource; -1 where nothing is asked for
 	scale  []float64
-	kinds  []*userKind
 
 	binv     [][]float64 // inverse of the basis
 	x, price []float64   // values and prices of the basic columns
@@ -84,68 +107,56 @@ type dual struct {
 	column   []float64
 }
 
+// userKind is the offers that the same groups may use, without those that a
+// cheaper one beats.
+type userKind struct {
+	users []int
+	cost  []float64 // per offer
+	room  []float64 // per offer and resource
+	best  []float64 // per resource, what the user that pays most pays for a unit
+	payer []int     // and its row; -1 if nobody pays
+}
+
 func newDual(s *shop, groups []*group, policy world.Policy) *dual {
-	p := &dual{s: s, policy: policy, groups: groups}
+	p := &dual{stats: s.stats, groups: groups}
 	n := s.d.n()
+	kinds := map[string]*userKind{}
+	rooms := map[*userKind][][]int64{}
 	union := newSet(len(s.market.offers))
 	for _, g := range groups {
-		rows := make([]int, n)
-		for d := range rows {
-			rows[d] = -1
-			if g.total[d] > 0 {
-				rows[d] = len(p.scale)
-				p.scale = append(p.scale, g.total[d])
-			}
-		}
-		p.row = append(p.row, rows)
+		p.row = append(p.row, make([]int, n))
 		union.or(g.offers.set)
 	}
-	p.pruned(union)
-	k := len(p.scale)
-	p.binv, p.x, p.price = make([][]float64, k), make([]float64, k), make([]float64, k)
-	p.y, p.column = make([]float64, k), make([]float64, k)
-	for i := range p.binv {
-		// Rows are scaled to a demand of 1; artificial columns come first.
-		p.binv[i] = make([]float64, k)
-		p.binv[i][i], p.x[i], p.price[i] = 1, 1, 1e18
-	}
-	return p
-}
-
-// userKind is the offers that the same groups may use.
-type userKind struct {
-	users  []int
-	offers []int     // those that no cheaper one beats
-	best   []float64 // per resource, what the user that pays most pays for a unit
-	payer  []int     // and its row; -1 if nobody pays
-}
-
-// pruned sorts the offers by who may use them.
-func (p *dual) pruned(union set) {
-	kinds := map[string]*userKind{}
-	var key []byte
+	key := make([]byte, len(groups))
 	for o := union.next(0); o >= 0; o = union.next(o + 1) {
-		key = key[:0]
-		for i, g := range p.groups {
+		for i, g := range groups {
+			key[i] = 0
 			if g.offers.has(o) {
-				key = append(key, byte(i), byte(i>>8))
+				key[i] = 1
 			}
 		}
 		k := kinds[string(key)]
 		if k == nil {
-			k = &userKind{best: make([]float64, p.s.d.n()), payer: make([]int, p.s.d.n())}
-			for i, g := range p.groups {
-				if g.offers.has(o) {
+			k = &userKind{best: make([]float64, n), payer: make([]int, n)}
+			for i := range groups {
+				if key[i] == 1 {
 					k.users = append(k.users, i)
 				}
 			}
 			kinds[string(key)] = k
 			p.kinds = append(p.kinds, k)
 		}
-		if !slices.ContainsFunc(k.offers, func(other int) bool { return roomier(p.s.roomOf(other), p.s.roomOf(o)) }) {
-			k.offers = append(k.offers, o)
+		room := s.roomOf(o)
+		if slices.ContainsFunc(rooms[k], func(other []int64) bool { return roomier(other, room) }) {
+			continue
+		}
+		rooms[k] = append(rooms[k], room)
+		k.cost = append(k.cost, cost(s.market.offers[o], policy))
+		for _, r := range room {
+			k.room = append(k.room, float64(max(0, r)))
 		}
 	}
+	return p
 }
 
 func roomier(a, b []int64) bool {
@@ -155,6 +166,28 @@ func roomier(a, b []int64) bool {
 		}
 	}
 	return true
+}
+
+// reset begins anew with what the groups ask for now. Rows are scaled to a
+// demand of 1; artificial columns come first.
+func (p *dual) reset() {
+	p.scale = p.scale[:0]
+	for i, g := range p.groups {
+		for d, total := range g.total {
+			p.row[i][d] = -1
+			if total > 0 {
+				p.row[i][d] = len(p.scale)
+				p.scale = append(p.scale, total)
+			}
+		}
+	}
+	k := len(p.scale)
+	p.binv, p.x, p.price = make([][]float64, k), make([]float64, k), make([]float64, k)
+	p.y, p.column = make([]float64, k), make([]float64, k)
+	for i := range p.binv {
+		p.binv[i] = make([]float64, k)
+		p.binv[i][i], p.x[i], p.price[i] = 1, 1, 1e18
+	}
 }
 
 func (p *dual) solve() {
@@ -205,21 +238,27 @@ func (p *dual) cheapest() (kind *userKind, offer int) {
 	offer = -1
 	gain := 1 + 1e-6
 	for _, k := range p.kinds {
+		paid := false
 		for d := range k.best {
 			k.best[d], k.payer[d] = 0, -1
 			for _, g := range k.users {
 				if r := p.row[g][d]; r >= 0 && p.y[r]/p.scale[r] > k.best[d] {
 					k.best[d], k.payer[d] = p.y[r]/p.scale[r], r
+					paid = true
 				}
 			}
 		}
-		p.s.stats.Evaluations += int64(len(k.offers))
-		for _, o := range k.offers {
+		if !paid {
+			continue
+		}
+		p.stats.Evaluations += int64(len(k.cost))
+		n := len(k.best)
+		for o, c := range k.cost {
 			worth := 0.0
-			for d, room := range p.s.roomOf(o) {
-				worth += k.best[d] * float64(max(0, room))
+			for d, room := range k.room[o*n : o*n+n] {
+				worth += k.best[d] * room
 			}
-			if c := cost(p.s.market.offers[o], p.policy); worth > gain*c {
+			if worth > gain*c {
 				kind, offer, gain = k, o, worth/c
 			}
 		}
@@ -230,24 +269,21 @@ func (p *dual) cheapest() (kind *userKind, offer int) {
 // step brings an offer, or the surplus of a row, into the basis.
 func (p *dual) step(kind *userKind, enter, surplus int) bool {
 	entering := 0.0
-	rows := make([]float64, len(p.scale))
+	clear(p.column)
+	add := func(row int, v float64) {
+		for i := range p.column {
+			p.column[i] += p.binv[i][row] * v
+		}
+	}
 	if enter >= 0 {
-		entering = cost(p.s.market.offers[enter], p.policy)
-		for d, room := range p.s.roomOf(enter) {
-			if r := kind.payer[d]; r >= 0 {
-				rows[r] = float64(max(0, room)) / p.scale[r]
+		entering = kind.cost[enter]
+		for d, r := range kind.payer {
+			if r >= 0 {
+				add(r, kind.room[enter*len(kind.payer)+d]/p.scale[r])
 			}
 		}
 	} else {
-		rows[surplus] = -1
-	}
-	for i := range p.column {
-		p.column[i] = 0
-		for j, v := range rows {
-			if v != 0 {
-				p.column[i] += p.binv[i][j] * v
-			}
-		}
+		add(surplus, -1)
 	}
 	leave, least := -1, math.Inf(1)
 	for i, c := range p.column {

@@ -113,14 +113,21 @@ func (p *problem) choose(s *shop, suits set) []int {
 	for o := suits.next(0); o >= 0 && len(chosen) < p.opt.MaxOptions; o = suits.next(o + 1) {
 		chosen = append(chosen, o)
 	}
-	kinds, zones, capacities := map[int32]bool{}, map[string]bool{}, map[string]bool{}
+	kinds, zones, capacities := make([]bool, len(s.market.catalog.Types)), map[string]bool{}, map[string]bool{}
 	for _, i := range chosen {
 		o := s.market.offers[i]
-		kinds[o.kind], zones[s.market.offering(o).Zone], capacities[s.market.offering(o).CapacityType] = true, true, true
-	}
-	for i, o := range s.market.offers {
 		at := s.market.offering(o)
-		if kinds[o.kind] && zones[at.Zone] && capacities[at.CapacityType] && s.offers.has(i) && !suits.has(i) {
+		kinds[o.kind], zones[at.Zone], capacities[at.CapacityType] = true, true, true
+	}
+	others := slices.Clone(s.offers)
+	others.andNot(suits)
+	for i := others.next(0); i >= 0; i = others.next(i + 1) {
+		o := s.market.offers[i]
+		if !kinds[o.kind] {
+			continue
+		}
+		at := s.market.offering(o)
+		if zones[at.Zone] && capacities[at.CapacityType] {
 			first := s.market.offering(s.market.offers[chosen[0]])
 			return slices.DeleteFunc(chosen, func(c int) bool {
 				a := s.market.offering(s.market.offers[c])

@@ -2,139 +2,245 @@ package schedule
 
 import (
 	"math"
+	"slices"
 
 	"karpenter/internal/core/label"
 )
 
-// refill puts pods on a machine of the candidate: next always those that match
-// the shape of the room left best and are worth most for what they take.
+// stock is the classes from which machines are filled, in the form in which
+// that is quick. Amounts are exact: they are whole numbers below 2^53.
+type stock struct {
+	classes []*class
+	stats   *Stats
+	dims    []int     // the resources that somebody asks for
+	request []float64 // of those, per class
+	value   []float64 // of a pod, per class
+	left    []int     // pods, per class
+	host    *host     // nil if no class has rules about its host
+	items   []item    // kept from fill to fill
+	// share is the most that the pods of one machine may be worth, so that there
+	// are enough machines for pods of which few may share one.
+	share float64
+}
+
+// member is a class, by its number, that may use a machine, with the way in
+// which it does.
+type member struct {
+	class int
+	way   *way
+}
+
+// portion is n pods of a member.
+type portion struct{ member, n int }
+
+func newStock(classes []*class, stats *Stats, book *rulebook) stock {
+	s := stock{classes: classes, stats: stats, value: make([]float64, len(classes)), left: make([]int, len(classes)), share: math.Inf(1)}
+	if book != nil {
+		s.host = newHost(book)
+	}
+	if len(classes) > 0 {
+		for d := range classes[0].request {
+			if slices.ContainsFunc(classes, func(c *class) bool { return c.request[d] > 0 }) {
+				s.dims = append(s.dims, d)
+			}
+		}
+	}
+	for i, c := range classes {
+		s.left[i] = c.left()
+		for _, d := range s.dims {
+			s.request = append(s.request, float64(c.request[d]))
+		}
+	}
+	return s
+}
+
+// priced takes over what the classes were found to be worth.
+func (s *stock) priced() {
+	for i, c := range s.classes {
+		s.value[i] = c.value
+	}
+}
+
+// rent is the most that a member with pods left pays for a unit of each
+// resource.
+func (s *stock) rent(members []member) []float64 {
+	rent := make([]float64, len(s.dims))
+	for _, m := range members {
+		if s.left[m.class] > 0 {
+			for i, d := range s.dims {
+				rent[i] = max(rent[i], s.classes[m.class].unit[d])
+			}
+		}
+	}
+	return rent
+}
+
+// narrow leaves of an amount vector what somebody asks for.
+func (s *stock) narrow(room []int64) []float64 {
+	out := make([]float64, len(s.dims))
+	for i, d := range s.dims {
+		out[i] = float64(max(0, room[d]))
+	}
+	return out
+}
+
+func (s *stock) requestOf(class int) []float64 {
+	n := len(s.dims)
+	return s.request[class*n : class*n+n]
+}
+
+// howMany returns how many of at most n pods find room.
+func howMany(n int, request, room []float64) int {
+	for d, have := range room {
+		if r := request[d]; r > 0 && float64(n)*r > have {
+			n = int(have / r)
+			if float64(n)*r > have { // rounded up
+				n--
+			}
+		}
+	}
+	return n
+}
+
+// bears is how many more pods of the class the rules between pods let the
+// machine that is being filled take.
+func (s *stock) bears(class int) int {
+	if r := s.classes[class].rules; r != nil && r.onHost {
+		return s.host.limit(r)
+	}
+	return math.MaxInt
+}
+
+func (s *stock) seat(class, n int) {
+	if r := s.classes[class].rules; r != nil && r.onHost {
+		s.host.put(r, n)
+	}
+}
+
+// item is a member that still fits.
+type item struct {
+	member, class int
+	request       []float64
+	way           *way
+	left          int
+	keen          float64 // worth for what it takes
+}
+
+// itemsFor lists the members that fit at all.
+func (s *stock) itemsFor(members []member, rent, room []float64, greed float64) []item {
+	s.items = s.items[:0]
+	for i, m := range members {
+		r := s.requestOf(m.class)
+		if s.left[m.class] == 0 || howMany(1, r, room) == 0 {
+			continue
+		}
+		pays := 1e-9
+		for d, a := range r {
+			pays += rent[d] * a
+		}
+		keen := math.Pow(s.value[m.class]/pays, greed)
+		if rules := s.classes[m.class].rules; rules != nil && rules.onHost {
+			keen *= 4 // few may share a machine: not to be left for the end
+		}
+		s.items = append(s.items, item{i, m.class, r, m.way, s.left[m.class], keen})
+	}
+	return s.items
+}
+
+// fill puts pods on a machine: next always those that match the shape of the
+// room left best and are worth most for what they take, to the power of greed.
+// It returns how many of each member, and their worth. The room is used up.
+func (s *stock) fill(members []member, rent, room []float64, greed float64, out []portion) ([]portion, float64) {
+	total := slices.Clone(room)
+	active := s.itemsFor(members, rent, room, greed)
+	worth, taken, weight := 0.0, make([]int, len(members)), make([]float64, len(room))
+	var masks []label.Mask
+	for {
+		for d := range weight {
+			weight[d] = room[d] / max(1, total[d]*total[d])
+		}
+		best, at := -1.0, -1
+		s.stats.Evaluations += int64(len(active))
+		kept := 0
+	items:
+		for i := range active {
+			it := &active[i]
+			score := 0.0
+			for d, r := range it.request {
+				if r > room[d] {
+					continue items
+				}
+				score += weight[d] * r
+			}
+			if worth > 0 && worth+s.value[it.class] > s.share {
+				continue
+			}
+			if score *= it.keen; score > best {
+				if _, ok := meet(masks, it.way.masks); !ok || s.bears(it.class) == 0 {
+					continue
+				}
+				best, at = score, kept
+			}
+			if kept != i {
+				active[kept] = *it
+			}
+			kept++
+		}
+		active = active[:kept]
+		if at < 0 {
+			break
+		}
+		it := &active[at]
+		k := howMany(it.left, it.request, room)
+		if len(active) > 1 {
+			k = max(1, k/8)
+		}
+		if more := (s.share - worth) / s.value[it.class]; float64(k) > more {
+			k = max(1, int(more))
+		}
+		k = min(k, s.bears(it.class))
+		s.seat(it.class, k)
+		taken[it.member] += k
+		worth += float64(k) * s.value[it.class]
+		masks, _ = meet(masks, it.way.masks)
+		for d, r := range it.request {
+			room[d] -= r * float64(k)
+		}
+		if it.left -= k; it.left == 0 {
+			active = slices.Delete(active, at, at+1)
+		}
+	}
+	for i, k := range taken {
+		if k > 0 {
+			out = append(out, portion{i, k})
+		}
+	}
+	return out, worth
+}
+
+// refill puts pods on a machine of the candidate.
 func (pk *packer) refill(g *candidates, c *candidate) {
 	c.fresh, c.worth, c.fill = true, 0, c.fill[:0]
 	if !pk.shop.affords(c.offer) {
 		return
 	}
-	taken, worth := pk.fill(g, c.offer)
-	c.worth = worth
-	for i, n := range taken {
-		if n > 0 {
-			c.fill = append(c.fill, portion{i, n})
-		}
-	}
+	pk.open(c.offer)
+	// The root: shape matters more than worth, or the pods that would fill the
+	// gaps are used up where they are worth most, and missed later.
+	c.fill, c.worth = pk.fill(g.members, g.rent, pk.roomFor(c.offer), 0.5, c.fill)
 }
 
-// fill returns how many pods of each member the offer holds, and their worth.
-// What it returns is valid until the next call.
-func (pk *packer) fill(g *candidates, offer int) (taken []int, worth float64) {
-	if pk.host != nil {
-		pk.host.clear()
-		for i := range pk.shop.daemons {
-			if d := &pk.shop.daemons[i]; d.on.has(offer) {
-				pk.host.put(d.rules, 1)
-			}
-		}
-	}
-	total := pk.shop.roomOf(offer)
-	n := len(total)
-	room := pk.room[:n]
-	for d, r := range total {
-		room[d] = float64(r)
-	}
-	pk.taken = append(pk.taken[:0], make([]int, len(g.members))...)
-	taken = pk.taken
-	active := pk.active[:0] // that still fit
-	for i := range g.members {
-		if g.members[i].class.left() > 0 {
-			active = append(active, i)
-		}
-	}
-	pk.active = active
-	weight := pk.weight[:n]
-	var masks []label.Mask
-	for {
-		for d := range weight {
-			weight[d] = 0
-			if total[d] > 0 {
-				weight[d] = room[d] / float64(total[d]) / float64(total[d])
-			}
-		}
-		best, at := -1.0, -1
-		keep := active[:0]
-		pk.shop.stats.Evaluations += int64(len(active))
-		for _, i := range active {
-			score, fit := 0.0, true
-			for d, r := range g.need[i*n : i*n+n] {
-				fit = fit && (r <= room[d] || r == 0)
-				score += weight[d] * r
-			}
-			if !fit || worth > 0 && worth+g.value[i] > pk.share {
-				continue
-			}
-			if score *= g.keen[i]; score <= best {
-				keep = append(keep, i)
-				continue
-			}
-			m := &g.members[i]
-			if taken[i] >= m.class.left() {
-				continue
-			}
-			if m.way.masks != nil {
-				if _, ok := meet(masks, m.way.masks); !ok {
-					continue
-				}
-			}
-			if r := m.class.rules; r != nil && r.onHost && pk.host.limit(r) == 0 {
-				continue
-			}
-			keep = append(keep, i)
-			best, at = score, i
-		}
-		active = keep
-		if at < 0 {
-			return taken, worth
-		}
-		m := &g.members[at]
-		k := m.class.left() - taken[at]
-		for d, r := range g.need[at*n : at*n+n] {
-			if r > 0 {
-				k = min(k, int(room[d]/r))
-			}
-		}
-		if len(active) > 1 {
-			k = max(1, k/8)
-		}
-		if more := (pk.share - worth) / m.class.value; float64(k) > more {
-			k = max(1, int(more))
-		}
-		if r := m.class.rules; r != nil && r.onHost {
-			k = min(k, pk.host.limit(r))
-			pk.host.put(r, k)
-		}
-		taken[at] += k
-		worth += float64(k) * m.class.value
-		masks, _ = meet(masks, m.way.masks)
-		for d, r := range g.need[at*n : at*n+n] {
-			room[d] -= r * float64(k)
-		}
-	}
-}
+func (pk *packer) roomFor(offer int) []float64 { return pk.narrow(pk.shop.roomOf(offer)) }
 
-// prepare computes what fill needs to know of the members: what a pod asks for,
-// is worth, and how much that is for what it takes.
-func (g *candidates) prepare() {
-	g.need, g.value, g.keen = g.need[:0], g.value[:0], g.keen[:0]
-	for i := range g.members {
-		c := g.members[i].class
-		rent := 1e-9
-		for d, r := range c.request {
-			rent += g.most[d] * float64(r)
-			g.need = append(g.need, float64(r))
+// open prepares the rules between pods for a machine of the offer.
+func (pk *packer) open(offer int) {
+	if pk.host == nil {
+		return
+	}
+	pk.host.clear()
+	for i := range pk.shop.daemons {
+		if d := &pk.shop.daemons[i]; d.on.has(offer) {
+			pk.host.put(d.rules, 1)
 		}
-		// The root: shape matters more than worth, or the pods that would fill
-		// the gaps are used up where they are worth most, and missed later.
-		keen := math.Sqrt(c.value / rent)
-		if r := c.rules; r != nil && r.onHost {
-			keen *= 4 // few may share a machine: not to be left for the end
-		}
-		g.value, g.keen = append(g.value, c.value), append(g.keen, keen)
 	}
 }

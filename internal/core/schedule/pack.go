@@ -14,17 +14,11 @@ import (
 // others, but a dear offer is not bought for pods that do not ask for it,
 // because they are worth no more there than elsewhere.
 type packer struct {
-	shop    *shop
-	policy  world.Policy
-	classes []*class
-	groups  []*candidates
-	host    *host // nil if no class has rules about its host
-	// share is the most that the pods of one machine may be worth, so that there
-	// are enough machines for pods of which few may share one.
-	share float64
-
-	room, weight  []float64 // for fill
-	taken, active []int
+	stock
+	shop      *shop
+	policy    world.Policy
+	groups    []*candidates
+	appraiser *appraiser
 }
 
 // candidates are offers that suit the same classes. Of two of which one is
@@ -32,15 +26,7 @@ type packer struct {
 type candidates struct {
 	members []member
 	offers  []candidate
-	most    []float64 // the most that a member pays for a unit of each resource
-
-	need, value, keen []float64 // of the members, see prepare
-}
-
-// member is a class that may use the candidates, with the way in which it does.
-type member struct {
-	class *class
-	way   *way
+	rent    []float64 // the most that a member pays for a unit of each resource asked for
 }
 
 // candidate is an offer with what a machine of it would hold.
@@ -54,14 +40,16 @@ type candidate struct {
 	fill  []portion
 }
 
-// portion is n pods of a member.
-type portion struct{ member, n int }
+// purchase is count machines of one offer with the same pods.
+type purchase struct {
+	group *candidates
+	offer int
+	fill  []portion
+	count int
+}
 
 func newPacker(s *shop, classes []*class, policy world.Policy, book *rulebook) *packer {
-	pk := &packer{shop: s, policy: policy, classes: classes, room: make([]float64, s.d.n()), weight: make([]float64, s.d.n())}
-	if book != nil {
-		pk.host = newHost(book)
-	}
+	pk := &packer{stock: newStock(classes, s.stats, book), shop: s, policy: policy, appraiser: newAppraiser(s, classes, policy)}
 	for _, seed := range pk.flavours() {
 		pk.addCandidates(seed)
 	}
@@ -112,11 +100,11 @@ func meet(a, b []label.Mask) (both []label.Mask, ok bool) {
 func (pk *packer) addCandidates(seed []label.Mask) {
 	var usable []member
 	union := newSet(len(pk.shop.market.offers))
-	for _, c := range pk.classes {
+	for n, c := range pk.classes {
 		ways := pk.shop.demand(c.profile).ways
 		for i := range ways {
 			if _, ok := meet(seed, ways[i].masks); ok {
-				usable = append(usable, member{c, &ways[i]})
+				usable = append(usable, member{n, &ways[i]})
 				union.or(ways[i].offers.set)
 			}
 		}
@@ -202,11 +190,18 @@ func (pk *packer) beats(a, b int) bool {
 	return true
 }
 
-// run buys until nothing is left that fits. When the best machine has become
+// run buys for all classes, as far as limits and offers allow.
+func (pk *packer) run() []machine {
+	bought := pk.greedy()
+	bought = pk.improve(bought)
+	return pk.deliver(bought)
+}
+
+// greedy buys until nothing is left that fits. When the best machine has become
 // dearer for what it holds than at the last appraisal, worths are out of date:
 // what is left asks for other shapes.
-func (pk *packer) run() []machine {
-	var out []machine
+func (pk *packer) greedy() []purchase {
+	var out []purchase
 	pk.appraise()
 	start, bought := 0.0, false
 	for {
@@ -224,43 +219,36 @@ func (pk *packer) run() []machine {
 			continue
 		}
 		bought = true
-		out = pk.take(g, c, out)
+		out = append(out, pk.take(g, c.offer, c.fill, math.MaxInt))
 		pk.portion()
 	}
+}
+
+// remaining is what the pods that are left are worth.
+func (pk *packer) remaining() float64 {
+	sum := 0.0
+	for i, n := range pk.left {
+		sum += pk.value[i] * float64(n)
+	}
+	return sum
 }
 
 // staleRate is how much dearer a machine may be than the first after an
 // appraisal before worths are computed again.
 const staleRate = 1.02
 
-// remaining is what the pods that are left are worth.
-func (pk *packer) remaining() float64 {
-	sum := 0.0
-	for _, c := range pk.classes {
-		sum += c.value * float64(c.left())
-	}
-	return sum
-}
-
 // appraise sets worths for what is left, which makes every fill stale.
 func (pk *packer) appraise() {
-	pk.classes = slices.DeleteFunc(pk.classes, func(c *class) bool { return c.left() == 0 })
-	appraise(pk.shop, pk.classes, pk.policy)
+	pk.appraiser.run()
+	pk.priced()
 	pk.portion()
 	for _, g := range pk.groups {
-		g.members = slices.DeleteFunc(g.members, func(m member) bool { return m.class.left() == 0 })
-		g.most = make([]float64, pk.shop.d.n())
-		for _, m := range g.members {
-			for d, unit := range m.class.unit {
-				g.most[d] = max(g.most[d], unit)
-			}
-		}
-		g.prepare()
+		g.rent = pk.rent(g.members)
 		for i := range g.offers {
 			c := &g.offers[i]
 			c.fresh, c.worth = false, 1e-9*float64(len(pk.shop.market.offers))
-			for d, room := range pk.shop.roomOf(c.offer) {
-				c.worth += g.most[d] * float64(max(0, room))
+			for d, room := range pk.roomFor(c.offer) {
+				c.worth += g.rent[d] * room
 			}
 		}
 	}
@@ -318,29 +306,66 @@ func (pk *packer) current(g *candidates, c *candidate) bool {
 // stands reports whether the fill can still be bought as it is.
 func (pk *packer) stands(g *candidates, c *candidate) bool {
 	for _, p := range c.fill {
-		if p.n > g.members[p.member].class.left() {
+		if p.n > pk.left[g.members[p.member].class] {
 			return false
 		}
 	}
 	return pk.shop.affords(c.offer)
 }
 
-// take buys as many machines like the candidate as the pods left can fill.
-func (pk *packer) take(g *candidates, c *candidate, out []machine) []machine {
-	count := math.MaxInt
-	for _, p := range c.fill {
-		count = min(count, g.members[p.member].class.left()/p.n)
+// take buys as many machines as the pods left can fill and the limits allow.
+func (pk *packer) take(g *candidates, offer int, fill []portion, most int) purchase {
+	for _, p := range fill {
+		most = min(most, pk.left[g.members[p.member].class]/p.n)
 	}
-	for ; count > 0 && pk.shop.affords(c.offer); count-- {
-		m := machine{shop: pk.shop, offer: c.offer}
-		for _, p := range c.fill {
-			to := g.members[p.member]
-			m.picks = append(m.picks, pick{to.class, to.way, to.class.take(p.n)})
+	for i := range pk.shop.limits {
+		l := &pk.shop.limits[i]
+		if size := l.size[offer]; size > 0 {
+			most = min(most, int(max(0, l.left)/size))
+		}
+	}
+	for _, p := range fill {
+		to := g.members[p.member].class
+		pk.left[to] -= p.n * most
+		pk.classes[to].next += p.n * most
+	}
+	for i := range pk.shop.limits {
+		pk.shop.limits[i].left -= pk.shop.limits[i].size[offer] * int64(most)
+	}
+	return purchase{g, offer, slices.Clone(fill), most}
+}
+
+// undo gives everything back.
+func (pk *packer) undo(bought []purchase) {
+	for _, b := range bought {
+		for _, p := range b.fill {
+			to := b.group.members[p.member].class
+			pk.left[to] += p.n * b.count
+			pk.classes[to].next -= p.n * b.count
 		}
 		for i := range pk.shop.limits {
-			pk.shop.limits[i].left -= pk.shop.limits[i].size[c.offer]
+			pk.shop.limits[i].left += pk.shop.limits[i].size[b.offer] * int64(b.count)
 		}
-		out = append(out, m)
+	}
+}
+
+// deliver makes machines of the purchases.
+func (pk *packer) deliver(bought []purchase) []machine {
+	var out []machine
+	for _, b := range bought {
+		for _, p := range b.fill {
+			pk.classes[b.group.members[p.member].class].next -= p.n * b.count
+		}
+	}
+	for _, b := range bought {
+		for range b.count {
+			m := machine{shop: pk.shop, offer: b.offer}
+			for _, p := range b.fill {
+				to := b.group.members[p.member]
+				m.picks = append(m.picks, pick{pk.classes[to.class], to.way, pk.classes[to.class].take(p.n)})
+			}
+			out = append(out, m)
+		}
 	}
 	return out
 }

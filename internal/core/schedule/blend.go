@@ -1,0 +1,297 @@
+package schedule
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// pattern is one machine with what it holds, by the numbers of classes.
+type pattern struct {
+	group *candidates
+	offer int
+	cost  float64
+	fill  []portion
+}
+
+// blend is a linear programme: which patterns, in fractions, hold all pods for
+// the least money. It has one row per class. The first patterns are those that
+// were bought one by one; more are made where its shadow prices say that they
+// would pay (column generation). It is solved by the revised simplex method.
+type blend struct {
+	pk     *packer
+	row    []int // per class; -1 where nothing is left
+	class  []int // per row
+	pool   []pattern
+	basis  []int // per row: an index into pool, or -1 for a surplus
+	binv   [][]float64
+	x, y   []float64 // per row: how much of its pattern, and the shadow price
+	column []float64
+	steps  int // that may still be taken
+}
+
+const (
+	// maxBlendRows bounds the size of the programme, and blendWork the steps: one
+	// costs the square of the rows.
+	maxBlendRows = 400
+	blendWork    = 128 << 20
+	blendRounds  = 24  // of making new patterns
+	mostly       = 0.5 // of a machine is taken for a whole one
+)
+
+// improve replaces what was bought one by one by a cheaper mix, if it finds one.
+// That takes enough machines: a mix of n classes has up to n kinds of machines,
+// and of each, the part that is not whole must be bought otherwise.
+func (pk *packer) improve(first []purchase) []purchase {
+	machines := 0
+	for _, b := range first {
+		machines += b.count
+	}
+	short := func(n int) bool { return n > 0 }
+	rows := len(pk.classes)
+	if rows < 2 || rows > maxBlendRows || machines < rows || slices.ContainsFunc(pk.left, short) {
+		return first
+	}
+	pk.undo(first)
+	pk.appraise()
+	x := newBlend(pk, first)
+	x.solve()
+	second := append(x.buy(), pk.greedy()...)
+	if !slices.ContainsFunc(pk.left, short) && pk.total(second) < pk.total(first) {
+		return second
+	}
+	pk.undo(second)
+	for _, b := range first {
+		pk.take(b.group, b.offer, b.fill, b.count)
+	}
+	return first
+}
+
+func (pk *packer) total(bought []purchase) float64 {
+	sum := 0.0
+	for _, b := range bought {
+		sum += float64(b.count) * cost(pk.shop.market.offers[b.offer], pk.policy)
+	}
+	return sum
+}
+
+func newBlend(pk *packer, first []purchase) *blend {
+	x := &blend{pk: pk}
+	for c := range pk.classes {
+		x.row = append(x.row, -1)
+		if pk.left[c] > 0 {
+			x.row[c] = len(x.class)
+			x.class = append(x.class, c)
+		}
+	}
+	k := len(x.class)
+	x.steps = blendWork / (k * k)
+	x.x, x.y, x.column, x.basis = make([]float64, k), make([]float64, k), make([]float64, k), make([]int, k)
+	x.singles()
+	for _, b := range first {
+		x.add(b.group, b.offer, b.fill)
+	}
+	return x
+}
+
+// add puts a fill into the pool.
+func (x *blend) add(g *candidates, offer int, fill []portion) {
+	p := pattern{g, offer, cost(x.pk.shop.market.offers[offer], x.pk.policy), slices.Clone(fill)}
+	x.pool = append(x.pool, p)
+}
+
+// singles starts with machines that hold one class each.
+func (x *blend) singles() {
+	pk := x.pk
+	best := make([]pattern, len(x.class))
+	for _, g := range pk.groups {
+		for i, m := range g.members {
+			r := x.row[m.class]
+			if r < 0 {
+				continue
+			}
+			for _, o := range g.offers {
+				if !pk.shop.affords(o.offer) {
+					continue
+				}
+				pk.open(o.offer)
+				n := min(howMany(pk.left[m.class], pk.requestOf(m.class), pk.roomFor(o.offer)), pk.bears(m.class))
+				if n == 0 {
+					continue
+				}
+				if b := &best[r]; b.group == nil || o.cost/float64(n) < b.cost/float64(b.fill[0].n) {
+					*b = pattern{g, o.offer, o.cost, []portion{{i, n}}}
+				}
+			}
+		}
+	}
+	for r, p := range best {
+		x.pool = append(x.pool, p)
+		x.basis[r] = r
+		row := make([]float64, len(x.class))
+		n := float64(p.fill[0].n)
+		row[r] = 1 / n
+		x.binv = append(x.binv, row)
+		x.x[r] = float64(pk.left[x.class[r]]) / n
+		x.y[r] = p.cost / n
+	}
+}
+
+func (x *blend) solve() {
+	for x.step() {
+	}
+	for range blendRounds {
+		made := x.generate()
+		if made == 0 {
+			return
+		}
+		for range 3 * made {
+			if !x.step() {
+				break
+			}
+		}
+	}
+}
+
+// step brings the pattern into the basis that is worth most more than it costs.
+func (x *blend) step() bool {
+	if x.steps--; x.steps < 0 {
+		return false
+	}
+	surplus := -1
+	for r, y := range x.y {
+		if y < -1e-7 && (surplus < 0 || y < x.y[surplus]) {
+			surplus = r
+		}
+	}
+	enter, gain := -1, 1+1e-5
+	if surplus < 0 {
+		for i := range x.pool {
+			if p := &x.pool[i]; x.worth(p) > gain*p.cost {
+				enter, gain = i, x.worth(p)/p.cost
+			}
+		}
+		if enter < 0 {
+			return false
+		}
+	}
+	reduced := x.enter(enter, surplus)
+	leave, least := -1, math.Inf(1)
+	for r, c := range x.column {
+		if c > 1e-9 && x.x[r]/c < least {
+			leave, least = r, x.x[r]/c
+		}
+	}
+	if leave < 0 {
+		return false
+	}
+	x.pivot(leave, reduced)
+	x.basis[leave] = enter
+	return true
+}
+
+func (x *blend) worth(p *pattern) float64 {
+	sum := 0.0
+	for _, f := range p.fill {
+		sum += x.y[x.row[p.group.members[f.member].class]] * float64(f.n)
+	}
+	return sum
+}
+
+// enter computes the column of a pattern, or of the surplus of a row, and what
+// it costs less what it is worth.
+func (x *blend) enter(enter, surplus int) (reduced float64) {
+	if enter < 0 {
+		for r, b := range x.binv {
+			x.column[r] = -b[surplus]
+		}
+		return x.y[surplus]
+	}
+	p := &x.pool[enter]
+	clear(x.column)
+	for _, f := range p.fill {
+		at, n := x.row[p.group.members[f.member].class], float64(f.n)
+		for r, b := range x.binv {
+			x.column[r] += b[at] * n
+		}
+	}
+	return p.cost - x.worth(p)
+}
+
+func (x *blend) pivot(leave int, reduced float64) {
+	b, at := x.binv[leave], x.column[leave]
+	for j := range b {
+		b[j] /= at
+	}
+	x.x[leave] /= at
+	for r, f := range x.column {
+		if r == leave || f == 0 {
+			continue
+		}
+		row := x.binv[r]
+		for j, v := range b {
+			row[j] -= f * v
+		}
+		x.x[r] -= f * x.x[leave]
+	}
+	for j, v := range b {
+		x.y[j] += reduced * v
+	}
+}
+
+// generate makes new patterns at the present shadow prices: in each group the
+// one that is worth most for what it costs.
+func (x *blend) generate() (made int) {
+	pk := x.pk
+	for c := range pk.value {
+		if r := x.row[c]; r >= 0 {
+			pk.value[c] = max(1e-9, x.y[r])
+		}
+	}
+	for _, g := range pk.groups {
+		k := newKnapsack(pk, g)
+		best, rate := -1, 1+1e-3
+		var fill []portion
+		for _, o := range k.promising(rate) {
+			if o.bound <= rate*o.cost {
+				break
+			}
+			if some, worth := k.fill(o.offer); worth > rate*o.cost {
+				best, rate, fill = o.offer, worth/o.cost, some
+			}
+		}
+		if best >= 0 {
+			x.add(g, best, fill)
+			made++
+		}
+	}
+	return made
+}
+
+// buy takes the whole machines of the mix, and those of which the greater part
+// is in it, as far as the pods go round.
+func (x *blend) buy() []purchase {
+	var out []purchase
+	take := func(r, n int) {
+		p := &x.pool[x.basis[r]]
+		if b := x.pk.take(p.group, p.offer, p.fill, n); b.count > 0 {
+			out = append(out, b)
+		}
+	}
+	var parts []int
+	for r, i := range x.basis {
+		if i < 0 {
+			continue
+		}
+		whole := math.Floor(x.x[r] + 1e-6)
+		if x.x[r] -= whole; x.x[r] >= mostly {
+			parts = append(parts, r)
+		}
+		take(r, int(whole))
+	}
+	slices.SortStableFunc(parts, func(a, b int) int { return cmp.Compare(x.x[b], x.x[a]) })
+	for _, r := range parts {
+		take(r, 1)
+	}
+	return out
+}
