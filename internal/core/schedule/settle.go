@@ -22,41 +22,49 @@ type tuple struct {
 // the zone (and whatever other labels the rules look at) of the machine that is
 // to be bought for them. What it cannot place stays.
 type settler struct {
-	p      *problem
-	board  *board
-	tuples map[string][]*tuple
-	buying bool // may choose tuples; else only places that exist
+	p       *problem
+	board   *board
+	tuples  map[string][]*tuple
+	classes []*class // most urgent first, then those that have least choice
+	buying  bool     // may choose tuples; else only places that exist
 }
 
-// settle places the pods that have rules.
-func (p *problem) settle() {
-	if p.book == nil {
-		return
-	}
-	var classes []*class
+// newSettler prepares for the classes that have rules.
+func newSettler(p *problem) *settler {
+	s := &settler{p: p, tuples: map[string][]*tuple{}}
 	for _, c := range p.classes {
 		if c.rules != nil && !c.rules.tied {
-			classes = append(classes, c)
+			s.classes = append(s.classes, c)
 		}
 	}
-	s := &settler{p: p, tuples: map[string][]*tuple{}}
-	p.settler = s
 	width := map[*class]int{}
-	for _, c := range classes {
+	for _, c := range s.classes {
 		width[c] = len(s.tuplesOf(c))
 	}
-	slices.SortStableFunc(classes, func(a, b *class) int {
+	slices.SortStableFunc(s.classes, func(a, b *class) int {
 		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(width[a], width[b]),
 			cmp.Compare(len(b.rules.anti), len(a.rules.anti)))
 	})
 	s.board = p.ground.board()
 	if len(p.places.nodes) > 0 {
-		s.rehearse(classes)
+		s.rehearse(s.classes)
 	}
-	s.expect(classes)
+	s.expect(s.classes)
+	return s
+}
+
+// settle places the pods that have rules: on what is left of the places that
+// exist, and on machines to be bought.
+func (s *settler) settle() {
 	s.buying = true
-	s.run(classes)
-	p.regroup()
+	s.run(s.classes)
+	s.p.regroup()
+}
+
+// fill puts pods of the class on places that exist.
+func (s *settler) fill(c *class) {
+	for !c.rules.tied && c.left() > 0 && s.placeOne(c) {
+	}
 }
 
 // rehearse tries how far the places that exist go, and takes that back, but for

@@ -169,11 +169,11 @@ func (p *problem) useNodes() {
 	var hopeful []single
 	var rest []*class
 	for _, c := range p.classes {
-		if c.rules != nil {
-			continue
-		}
 		if c.buyable {
 			rest = append(rest, c)
+			continue
+		}
+		if c.rules != nil {
 			continue
 		}
 		for _, pod := range c.pods {
@@ -195,7 +195,10 @@ func (p *problem) useNodes() {
 		orders[h.class] = order
 		p.places.fill(h.class, order, 1, p.place)
 	}
-	p.settle()
+	if p.book != nil {
+		p.settler = newSettler(p)
+		defer p.settler.settle()
+	}
 	if len(p.places.nodes) == 0 {
 		return
 	}
@@ -203,7 +206,11 @@ func (p *problem) useNodes() {
 		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(b.value, a.value))
 	})
 	for _, c := range rest {
-		p.places.fill(c, p.places.ranked(c.profile), c.left(), p.place)
+		if c.rules != nil {
+			p.settler.fill(c)
+		} else {
+			p.places.fill(c, p.places.ranked(c.profile), c.left(), p.place)
+		}
 	}
 }
 
