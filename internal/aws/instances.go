@@ -15,7 +15,7 @@ import (
 // Find returns the machine of a launch token, or *cloud.NotFoundError. A
 // machine that was launched a moment ago may not be found yet.
 func (p *Provider) Find(ctx context.Context, token string) (cloud.Instance, error) {
-	found, err := p.owned(ctx, nil, class.Filter{Name: "tag:" + launch.TokenTag, Values: []string{token}})
+	found, err := p.owned(ctx, class.Filter{Name: "tag:" + launch.TokenTag, Values: []string{token}})
 	if err != nil {
 		return cloud.Instance{}, err
 	}
@@ -28,35 +28,36 @@ func (p *Provider) Find(ctx context.Context, token string) (cloud.Instance, erro
 	}), nil
 }
 
-// Describe returns one of our machines, or *cloud.NotFoundError. Labels hold
-// what follows from the instance; capacity is not known here.
+// Describe returns the machine with this id, or *cloud.NotFoundError. It does
+// not ask whose it is: a machine of ours whose tags were taken away is not gone.
+// Labels hold what follows from the instance; capacity is not known here.
 func (p *Provider) Describe(ctx context.Context, id string) (cloud.Instance, error) {
-	found, err := p.owned(ctx, []string{id})
+	found, err := p.api.Instances(ctx, []string{id}, nil)
 	if err != nil {
 		return cloud.Instance{}, err
 	}
 	if len(found) == 0 {
 		return cloud.Instance{}, &cloud.NotFoundError{ID: id}
 	}
-	return found[0], nil
+	return p.complete(found[0]), nil
 }
 
 // List returns all our machines that are not terminated, by id. A machine that
 // was launched a moment ago may be missing.
 func (p *Provider) List(ctx context.Context) ([]cloud.Instance, error) {
-	return p.owned(ctx, nil, class.Filter{Name: "instance-state-name", Values: []string{
+	return p.owned(ctx, class.Filter{Name: "instance-state-name", Values: []string{
 		string(cloud.Pending), string(cloud.Running), string(cloud.Stopping), string(cloud.Stopped), string(cloud.ShuttingDown),
 	}})
 }
 
 // owned returns the instances that carry our cluster tag, by id.
-func (p *Provider) owned(ctx context.Context, ids []string, match ...class.Filter) ([]cloud.Instance, error) {
+func (p *Provider) owned(ctx context.Context, match ...class.Filter) ([]cloud.Instance, error) {
 	s, err := p.settings(ctx)
 	if err != nil {
 		return nil, err
 	}
 	match = append(match, class.Filter{Name: "tag:" + launch.OwnedTag(s.Cluster.Name), Values: []string{"owned"}})
-	found, err := p.api.Instances(ctx, ids, match)
+	found, err := p.api.Instances(ctx, nil, match)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +86,7 @@ func (p *Provider) Terminate(ctx context.Context, id string) error {
 	case found[0].State.Gone():
 		return nil
 	case found[0].Tags[launch.OwnedTag(s.Cluster.Name)] != "owned":
-		return fmt.Errorf("instance %s is not terminated: it does not carry the tag %s=owned", id, launch.OwnedTag(s.Cluster.Name))
+		return fmt.Errorf("instance %s is not terminated: it does not carry the tag %[2]s=owned, so it may be somebody else's; put the tag back, or terminate it by hand", id, launch.OwnedTag(s.Cluster.Name))
 	}
 	if err := p.api.Terminate(ctx, id); err != nil && !errors.As(err, &missing) {
 		return err

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"fmt"
 	"reflect"
 	"sync/atomic"
 )
@@ -23,6 +24,11 @@ func NewLive(base Settings) *Live {
 // Get returns the settings as they are now. Read it once at the top of a pass.
 func (l *Live) Get() Settings { return *l.now.Load() }
 
+// errRenamed: what was bought under the old name would not be known any more.
+func errRenamed(from, to string) error {
+	return fmt.Errorf("aws.clusterName: is %q and cannot become %q in a running process, because everything that was bought carries the old name; restart with the new name once nothing is left", from, to)
+}
+
 // Update applies the data of the ConfigMap (nil if there is none) to the
 // settings of flags and environment. With an error nothing changes: the last
 // good settings stay. It reports whether anything is different now, and the
@@ -31,6 +37,9 @@ func (l *Live) Update(data map[string]string) (changed bool, unknown []string, e
 	next, unknown, err := l.base.Apply(data)
 	if err != nil {
 		return false, unknown, err
+	}
+	if was := l.Get().ClusterName; was != "" && next.ClusterName != was {
+		return false, unknown, errRenamed(was, next.ClusterName)
 	}
 	changed = !reflect.DeepEqual(next, l.Get())
 	l.now.Store(&next)

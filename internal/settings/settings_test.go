@@ -115,3 +115,15 @@ func TestDroppingTheConfigMapGoesBackToTheEnvironment(t *testing.T) {
 		t.Error(changed, err, l.Get().BatchMax)
 	}
 }
+
+// TestTheClusterIsNotRenamedWhileRunning: what was bought carries the name.
+func TestTheClusterIsNotRenamedWhileRunning(t *testing.T) {
+	l := NewLive(Default())
+	if _, _, err := l.Update(map[string]string{"aws.clusterName": "blue"}); err != nil || l.Get().ClusterName != "blue" {
+		t.Fatalf("the first name: %v", err)
+	}
+	changed, _, err := l.Update(map[string]string{"aws.clusterName": "green", "batchIdleDuration": "2s"})
+	if err == nil || changed || l.Get().ClusterName != "blue" || !strings.Contains(err.Error(), "aws.clusterName") {
+		t.Errorf("renamed to %q: %v", l.Get().ClusterName, err)
+	}
+}

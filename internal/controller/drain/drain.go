@@ -243,6 +243,9 @@ func (c *Controller) terminate(ctx context.Context, p *pass) error {
 		return nil
 	}
 	if err != nil {
+		if !throttled(err) {
+			c.say(p, []lifecycle.Event{{Warning: true, Reason: "TerminationFailed", Message: err.Error()}})
+		}
 		return fmt.Errorf("terminating instance %s: %w", id, err)
 	}
 	log.FromContext(ctx).Info("terminating an instance", "instance", id)

@@ -315,29 +315,45 @@ func endInstance(in *DrainInput, s *DrainStep) {
 		if s.Terminate && in.Instance.State == Alive {
 			s.Conditions = append(s.Conditions, holds(InstanceTerminating))
 		}
+		if in.Instance.State == Absent && in.vanished() {
+			s.Events = append(s.Events, Event{true, "InstanceNotFound",
+				"the cloud does not know the instance, yet its kubelet reports: check the region and the credentials of the controller; the node is held until one of the two is over"})
+		}
 	}
 }
 
-// gone reports whether the instance will never be seen again. An instance that
-// the cloud does not know may be too new to be known.
+// alive reports whether a kubelet still speaks for the machine.
+func (in *DrainInput) alive() bool { return in.Node != nil && in.Node.Ready }
+
+// gone reports whether the instance will never be seen again. One that the
+// cloud does not know may be looked for in the wrong place: a kubelet that
+// reports is better proof, unless we ended the instance ourselves.
 func (in *DrainInput) gone() bool {
-	switch r := in.Record; in.Instance.State {
+	switch in.Instance.State {
 	case Ended:
 		return true
 	case Absent:
-		if r == nil || r.InstanceTerminating {
-			return true
-		}
-		since, patience := r.Launched.Since, unseen
-		if r.ProviderID == "" {
-			patience = inFlight
-		}
-		if !r.Launched.True() && r.DeletedAt != nil { // when it was launched was never written down
-			since = *r.DeletedAt
-		}
-		return !in.Now.Before(since.Add(patience))
+		ended := in.Record != nil && in.Record.InstanceTerminating
+		return ended || in.vanished() && !in.alive()
 	}
 	return false
+}
+
+// vanished reports whether an instance that the cloud does not know is too old
+// to be merely too new to be known.
+func (in *DrainInput) vanished() bool {
+	r := in.Record
+	if r == nil {
+		return true
+	}
+	since, patience := r.Launched.Since, unseen
+	if r.ProviderID == "" {
+		patience = inFlight
+	}
+	if !r.Launched.True() && r.DeletedAt != nil { // when it was launched was never written down
+		since = *r.DeletedAt
+	}
+	return !in.Now.Before(since.Add(patience))
 }
 
 // release lets go of the Node first, so that the record outlives it. A Node

@@ -199,7 +199,8 @@ func TestEndOfTheInstance(t *testing.T) {
 		"drained, alive":                        {leaving(found(Alive)), terminate},
 		"drained, terminating":                  {leaving(found(Ending)), wait},
 		"drained, terminated":                   {leaving(found(Ended)), node},
-		"drained, long unknown":                 {leaving(found(Absent)), node},
+		"drained, long unknown":                 {leaving(found(Absent), notReady), node},
+		"drained, unknown, yet it reports":      {leaving(found(Absent)), terminate},
 		"drained, too new to be known":          {leaving(found(Absent), young), terminate},
 		"drained, new, was being terminated":    {leaving(found(Absent), young, asked), node},
 		"drained, nobody can tell which":        {leaving(found(Unidentified)), node},
@@ -223,7 +224,8 @@ func TestEndOfTheInstance(t *testing.T) {
 
 		"node without a record":             {leaving(noRecord), lookUp},
 		"node without a record, alive":      {leaving(noRecord, found(Alive)), terminate},
-		"node without a record, terminated": {leaving(noRecord, found(Absent)), node},
+		"node without a record, terminated": {leaving(noRecord, found(Absent), notReady), node},
+		"node without a record, it reports": {leaving(noRecord, found(Absent)), terminate},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := Drain(c.in)
