@@ -182,10 +182,9 @@ func (p *problem) machineSpot(m *machine) *spot {
 		case k == p.book.host:
 			at.values[k] = unnamed
 		case s.market.decides(key):
-			values := p.valuesIn(s.market, k)
-			for o := m.suits.next(0); o >= 0; o = m.suits.next(o + 1) {
-				if !slices.Contains(at.may[k], values[o]) {
-					at.may[k] = append(at.may[k], values[o])
+			for _, v := range p.valueSets(s.market, k) {
+				if meets(m.suits, v.offers) {
+					at.may[k] = append(at.may[k], v.value)
 				}
 			}
 			if at.values[k] = at.may[k][0]; len(at.may[k]) > 1 {
@@ -234,25 +233,34 @@ func (p *problem) counts(m *machine, f *filter, labels map[string]string, at *sp
 
 // filtered is the offers of a shop whose machines may count for a spread.
 func (p *problem) filtered(s *shop, f *filter) set {
+	if f == nil {
+		return s.listed
+	}
 	if s.filtered == nil {
 		s.filtered = map[*filter]set{}
 	}
-	on := s.filtered[f]
-	if on == nil {
-		on = p.filteredBy(s, f, nil)
+	on, ok := s.filtered[f]
+	if !ok {
+		on = f.offers(s, nil)
 		s.filtered[f] = on
 	}
 	return on
 }
 
-// filteredBy is the same where the labels of the pool are decided.
+// filteredBy is the same where the labels that the pool leaves open are decided.
 func (p *problem) filteredBy(s *shop, f *filter, labels map[string]string) set {
-	if f == nil {
-		return s.listed
-	}
-	if labels != nil && len(s.open) == 0 {
+	if f == nil || len(s.open) == 0 {
 		return p.filtered(s, f)
 	}
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	return f.offers(s, labels)
+}
+
+// offers are those on which a machine of the shop counts; if labels is nil, with
+// the open labels in any way.
+func (f *filter) offers(s *shop, labels map[string]string) set {
 	on := newSet(len(s.market.offers))
 	if f.taints {
 		if _, bad := world.FirstUntolerated(s.pool.Taints, f.tolerations); bad {

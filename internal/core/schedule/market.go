@@ -17,7 +17,8 @@ type market struct {
 	typed   map[string]bool // keys that some instance type carries
 	table   *table
 	for_    *dims
-	room    []int64   // per type: allocatable, without daemons
+	room    []int64 // per type: allocatable, without daemons
+	sets    [][]valueSet
 	values  [][]int32 // per topology key that rules look at, per offer
 }
 

@@ -382,6 +382,32 @@ func (p *problem) valuesIn(m *market, k int) []int32 {
 	return m.values[k]
 }
 
+// valueSet is the offers that have a value of a topology key.
+type valueSet struct {
+	value  int32
+	offers set
+}
+
+// valueSets sorts the offers of a market by their value of a topology key.
+func (p *problem) valueSets(m *market, k int) []valueSet {
+	if m.sets == nil {
+		m.sets = make([][]valueSet, len(p.book.keys))
+	}
+	if m.sets[k] == nil {
+		at := map[int32]int{}
+		for o, v := range p.valuesIn(m, k) {
+			i, ok := at[v]
+			if !ok {
+				i = len(m.sets[k])
+				at[v] = i
+				m.sets[k] = append(m.sets[k], valueSet{v, newSet(len(m.offers))})
+			}
+			m.sets[k][i].offers.add(o)
+		}
+	}
+	return m.sets[k]
+}
+
 func (s *settler) newTuple(shop *shop, keys []int, values []int32) *tuple {
 	book := s.p.book
 	t := &tuple{shop: shop, spot: spot{values: make([]int32, len(book.keys)), counts: make([]byte, len(book.tallies))}}
