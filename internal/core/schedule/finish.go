@@ -71,26 +71,27 @@ func (f *finisher) narrow() {
 			if s.counts[t] == never || s.values[y.key] != open || !p.shopDecides(m.shop, y.key) {
 				continue
 			}
-			values := p.valuesIn(m.shop.market, y.key)
-			sure := slices.Clone(m.suits)
-			for o := sure.next(0); o >= 0; o = sure.next(o + 1) {
-				if v := values[o]; v < 0 || b.count[t].sure[v] == 0 {
-					sure.remove(o)
+			sure, all := newSet(len(m.suits)*64), true
+			for _, v := range p.valueSets(m.shop.market, y.key) {
+				switch {
+				case !meets(m.suits, v.offers):
+				case v.value >= 0 && b.count[t].sure[v.value] > 0:
+					sure.or(v.offers)
+				default:
+					all = false
 				}
 			}
-			if sure.empty() {
-				m.keep(values, values[m.suits.next(0)])
-			} else if slices.Equal(sure, m.suits) {
+			if all {
 				continue
-			} else {
+			}
+			if sure.and(m.suits); !sure.empty() {
 				m.suits = sure
+			} else {
+				values := p.valuesIn(m.shop.market, y.key)
+				m.keep(values, values[m.suits.next(0)])
 			}
 			b.countPlace(s, -1)
-			values2 := s.values[max(p.book.host, 0)]
-			*s = *p.machineSpot(m)
-			if p.book.host >= 0 {
-				s.values[p.book.host] = values2
-			}
+			p.redraw(s, m)
 			b.countPlace(s, 1)
 		}
 	}
@@ -141,6 +142,17 @@ func (p *problem) sharpen(m *machine) {
 			agree(p.filteredBy(m.shop, y.filter, labels))
 		}
 	}
+}
+
+// redraw brings a spot up to date with what its machine has become; its host and
+// ports stay.
+func (p *problem) redraw(s *spot, m *machine) {
+	next := p.machineSpot(m)
+	if h := p.book.host; h >= 0 {
+		next.values[h] = s.values[h]
+	}
+	next.ports, next.brings = s.ports, nil
+	*s = *next
 }
 
 func (p *problem) shopDecides(s *shop, k int) bool { return s.market.decides(p.book.keys[k]) }

@@ -156,12 +156,7 @@ func (f *finisher) grow(i int, c *class) (best grown, ok bool) {
 func (f *finisher) respot(i int) {
 	s := f.spots[i]
 	f.board.countPlace(s, -1)
-	next := f.p.machineSpot(&f.p.machines[i])
-	if h := f.p.book.host; h >= 0 {
-		next.values[h] = s.values[h]
-	}
-	next.ports, next.brings = s.ports, nil
-	*s = *next
+	f.p.redraw(s, &f.p.machines[i])
 	f.board.countPlace(s, 1)
 }
 
