@@ -68,6 +68,12 @@ func (f *finisher) narrow() {
 		}
 		for i := range p.machines {
 			s, m := spots[i], &p.machines[i]
+			if v := s.values[y.key]; s.counts[t] == perhaps && v >= 0 && b.count[t].sure[v] == 0 {
+				b.countPlace(s, -1)
+				m.agree(p.filteredBy(m.shop, y.filter, m.shop.decide(m.masks())))
+				p.redraw(s, m)
+				b.countPlace(s, 1)
+			}
 			if s.counts[t] == never || s.values[y.key] != open || !p.shopDecides(m.shop, y.key) {
 				continue
 			}
@@ -101,31 +107,13 @@ func (f *finisher) narrow() {
 // spreads in which its pods count, and which daemon pods run there that rules
 // look at.
 func (p *problem) sharpen(m *machine) {
-	agree := func(on set) {
-		like := m.offer
-		if !m.suits.has(like) {
-			like = m.suits.next(0)
-		}
-		in := on.has(like)
-		for i := range m.suits {
-			if in {
-				m.suits[i] &= on[i]
-			} else {
-				m.suits[i] &^= on[i]
-			}
-		}
-	}
 	for i := range m.shop.daemons {
 		d := &m.shop.daemons[i]
-		agree(d.on)
+		m.agree(d.on)
 		for _, t := range d.rules.adds {
 			if key := p.book.tallies[t].key; d.on.has(m.suits.next(0)) && m.shop.market.decides(p.book.keys[key]) {
 				values := p.valuesIn(m.shop.market, key)
-				like := m.offer
-				if !m.suits.has(like) {
-					like = m.suits.next(0)
-				}
-				m.keep(values, values[like])
+				m.keep(values, values[m.like()])
 			}
 		}
 	}
@@ -139,7 +127,7 @@ func (p *problem) sharpen(m *machine) {
 			if !y.spread || y.filter == nil {
 				continue
 			}
-			agree(p.filteredBy(m.shop, y.filter, labels))
+			m.agree(p.filteredBy(m.shop, y.filter, labels))
 		}
 	}
 }
@@ -156,6 +144,27 @@ func (p *problem) redraw(s *spot, m *machine) {
 }
 
 func (p *problem) shopDecides(s *shop, k int) bool { return s.market.decides(p.book.keys[k]) }
+
+// like is an offer that the machine is likely to become.
+func (m *machine) like() int {
+	if m.suits.has(m.offer) {
+		return m.offer
+	}
+	return m.suits.next(0)
+}
+
+// agree keeps the offers that are in the set, or those that are not, whichever
+// the likely one is.
+func (m *machine) agree(on set) {
+	in := on.has(m.like())
+	for i := range m.suits {
+		if in {
+			m.suits[i] &= on[i]
+		} else {
+			m.suits[i] &^= on[i]
+		}
+	}
+}
 
 // keep keeps the offers that have the value.
 func (m *machine) keep(values []int32, value int32) {
