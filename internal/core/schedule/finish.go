@@ -30,6 +30,7 @@ func (p *problem) finish() {
 	f := &finisher{settler: p.settler}
 	f.narrow()
 	for round := range 5 {
+		f.close()
 		for f.replay() {
 		}
 		classes := f.gather()
@@ -40,9 +41,7 @@ func (p *problem) finish() {
 	f.wish()
 }
 
-// narrow finds the offers that each machine may become. A machine on which
-// rules do not decide the topology may not open a domain by chance in which
-// spreads that are followed would lack pods.
+// narrow finds the offers that each machine may become.
 func (f *finisher) narrow() {
 	p := f.p
 	known := map[string]set{}
@@ -55,6 +54,12 @@ func (f *finisher) narrow() {
 		m.suits = slices.Clone(known[string(key)])
 		p.sharpen(m)
 	}
+}
+
+// close sees to it that no machine on which rules do not decide the topology
+// opens a domain by chance in which spreads that are followed would lack pods.
+func (f *finisher) close() {
+	p := f.p
 	b := p.ground.board()
 	var spots []*spot
 	for i := range p.machines {
@@ -366,7 +371,15 @@ func (f *finisher) replay() bool {
 		f.lose(pod)
 	}
 	before := len(p.machines)
-	p.machines = slices.DeleteFunc(p.machines, func(m machine) bool { return len(m.picks) == 0 })
+	p.machines = slices.DeleteFunc(p.machines, func(m machine) bool {
+		if len(m.picks) > 0 {
+			return false
+		}
+		for i := range m.shop.limits {
+			m.shop.limits[i].left += m.shop.limits[i].size[m.offer]
+		}
+		return true
+	})
 	return len(p.machines) < before
 }
 
