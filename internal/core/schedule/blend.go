@@ -40,16 +40,11 @@ const (
 )
 
 // improve replaces what was bought one by one by a cheaper mix, if it finds one.
-// That takes enough machines: a mix of n classes has up to n kinds of machines,
+// That takes machines enough: a mix of n classes has up to n kinds of machines,
 // and of each, the part that is not whole must be bought otherwise.
 func (pk *packer) improve(first []purchase) []purchase {
-	machines := 0
-	for _, b := range first {
-		machines += b.count
-	}
-	short := func(n int) bool { return n > 0 }
 	rows := len(pk.classes)
-	if rows < 2 || rows > maxBlendRows || machines < rows || slices.ContainsFunc(pk.left, short) {
+	if rows < 2 || rows > maxBlendRows || 3*machines(first) < rows || !pk.placed() {
 		return first
 	}
 	pk.undo(first)
@@ -57,22 +52,12 @@ func (pk *packer) improve(first []purchase) []purchase {
 	x := newBlend(pk, first)
 	x.solve()
 	second := append(x.buy(), pk.greedy()...)
-	if !slices.ContainsFunc(pk.left, short) && pk.total(second) < pk.total(first) {
+	if pk.placed() && pk.total(second) < pk.total(first) {
 		return second
 	}
 	pk.undo(second)
-	for _, b := range first {
-		pk.take(b.group, b.offer, b.fill, b.count)
-	}
+	pk.redo(first)
 	return first
-}
-
-func (pk *packer) total(bought []purchase) float64 {
-	sum := 0.0
-	for _, b := range bought {
-		sum += float64(b.count) * cost(pk.shop.market.offers[b.offer], pk.policy)
-	}
-	return sum
 }
 
 func newBlend(pk *packer, first []purchase) *blend {
@@ -249,14 +234,14 @@ func (x *blend) generate() (made int) {
 		}
 	}
 	for _, g := range pk.groups {
-		k := newKnapsack(pk, g)
+		k := newKnapsack(&pk.stock, g.members, g.rent)
 		best, rate := -1, 1+1e-3
 		var fill []portion
-		for _, o := range k.promising(rate) {
+		for _, o := range pk.promising(g, k, rate) {
 			if o.bound <= rate*o.cost {
 				break
 			}
-			if some, worth := k.fill(o.offer); worth > rate*o.cost {
+			if some, worth := k.best(pk.roomFor(o.offer), func() { pk.open(o.offer) }); worth > rate*o.cost {
 				best, rate, fill = o.offer, worth/o.cost, some
 			}
 		}
@@ -266,6 +251,28 @@ func (x *blend) generate() (made int) {
 		}
 	}
 	return made
+}
+
+// promise is an offer with its bound.
+type promise struct {
+	offer       int
+	cost, bound float64
+}
+
+// promising lists the offers that may hold more than rate times what they cost,
+// those that promise most first.
+func (pk *packer) promising(g *candidates, k *knapsack, rate float64) []promise {
+	var out []promise
+	for i := range g.offers {
+		c := &g.offers[i]
+		if b := k.bound(pk.roomFor(c.offer)); b > rate*c.cost && pk.shop.affords(c.offer) {
+			out = append(out, promise{c.offer, c.cost, b})
+		}
+	}
+	slices.SortFunc(out, func(a, b promise) int {
+		return cmp.Or(cmp.Compare(b.bound/b.cost, a.bound/a.cost), cmp.Compare(a.offer, b.offer))
+	})
+	return out
 }
 
 // buy takes the whole machines of the mix, and those of which the greater part

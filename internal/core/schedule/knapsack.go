@@ -10,9 +10,9 @@ import (
 // knapsack fills machines of a group with what is worth most for the room that
 // it takes, where room has a rent per resource.
 type knapsack struct {
-	pk     *packer
-	g      *candidates
-	orders [][]int // members, best first, for several rents
+	*stock
+	members []member
+	orders  [][]int // members, best first, for several rents
 
 	// For a bound, by the first order:
 	rent        []float64
@@ -27,24 +27,23 @@ var leans = [...]float64{1, 0.02, 0.2, 0.5, 2, 5, 50}
 // not end up in every pattern.
 const skips = 3
 
-func newKnapsack(pk *packer, g *candidates) *knapsack {
-	k := &knapsack{pk: pk, g: g, rent: g.rent}
-	pays, density := make([]float64, len(g.members)), make([]float64, len(g.members))
+func newKnapsack(s *stock, members []member, rent []float64) *knapsack {
+	k := &knapsack{stock: s, members: members, rent: rent}
+	pays, density := make([]float64, len(members)), make([]float64, len(members))
 	for _, lean := range leans {
 		var order []int
-		for i, m := range g.members {
-			if pk.left[m.class] == 0 {
+		for i, m := range members {
+			if s.left[m.class] == 0 {
 				continue
 			}
 			pays[i] = 1e-12
-			for d, a := range pk.requestOf(m.class) {
-				if rent := g.rent[d] * a; d == 0 {
-					pays[i] += rent * lean
-				} else {
-					pays[i] += rent
+			for d, a := range s.requestOf(m.class) {
+				if d == 0 {
+					a *= lean
 				}
+				pays[i] += rent[d] * a
 			}
-			density[i] = pk.value[m.class] / pays[i]
+			density[i] = s.value[m.class] / pays[i]
 			order = append(order, i)
 		}
 		slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(density[b], density[a]), cmp.Compare(a, b)) })
@@ -54,21 +53,21 @@ func newKnapsack(pk *packer, g *candidates) *knapsack {
 		}
 		paid, worth := 0.0, 0.0
 		for _, i := range order {
-			c := g.members[i].class
-			n := float64(pk.left[c])
-			paid, worth = paid+pays[i]*n, worth+pk.value[c]*n
+			c := members[i].class
+			n := float64(s.left[c])
+			paid, worth = paid+pays[i]*n, worth+s.value[c]*n
 			k.paid, k.worth = append(k.paid, paid), append(k.worth, worth)
 		}
 	}
 	return k
 }
 
-// bound is what any fill of the offer can be worth at most: the rent for its
-// room, spent on those that are worth most for it, in fractions.
-func (k *knapsack) bound(offer int) float64 {
+// bound is what any fill of the room can be worth at most: the rent for it,
+// spent on those that are worth most for it, in fractions.
+func (k *knapsack) bound(room []float64) float64 {
 	rent := 0.0
-	for d, room := range k.pk.roomFor(offer) {
-		rent += k.rent[d] * room
+	for d, a := range room {
+		rent += k.rent[d] * a
 	}
 	at, _ := slices.BinarySearch(k.paid, rent)
 	paid, worth := 0.0, 0.0
@@ -81,59 +80,37 @@ func (k *knapsack) bound(offer int) float64 {
 	return worth
 }
 
-// promise is an offer with its bound.
-type promise struct {
-	offer       int
-	cost, bound float64
-}
-
-// promising lists the offers that may hold more than rate times what they cost,
-// those that promise most first.
-func (k *knapsack) promising(rate float64) []promise {
-	var out []promise
-	for i := range k.g.offers {
-		c := &k.g.offers[i]
-		if b := k.bound(c.offer); b > rate*c.cost && k.pk.shop.affords(c.offer) {
-			out = append(out, promise{c.offer, c.cost, b})
-		}
-	}
-	slices.SortFunc(out, func(a, b promise) int {
-		return cmp.Or(cmp.Compare(b.bound/b.cost, a.bound/a.cost), cmp.Compare(a.offer, b.offer))
-	})
-	return out
-}
-
-// fill returns the best of several fills.
-func (k *knapsack) fill(offer int) (best []portion, most float64) {
-	total := k.pk.roomFor(offer)
+// best returns the best of several fills of the room. open is called before
+// each of them.
+func (k *knapsack) best(total []float64, open func()) (best []portion, most float64) {
 	room := make([]float64, len(total))
 	for _, order := range k.orders {
 		for skip := range skips {
 			copy(room, total)
-			k.pk.open(offer)
+			open()
 			var out []portion
 			var masks []label.Mask
 			worth := 0.0
 			for _, i := range order[min(skip, len(order)):] {
-				c, way := k.g.members[i].class, k.g.members[i].way
-				r := k.pk.requestOf(c)
-				m := howMany(k.pk.left[c], r, room)
+				c, way := k.members[i].class, k.members[i].way
+				r := k.requestOf(c)
+				m := howMany(k.left[c], r, room)
 				if m == 0 {
 					continue
 				}
 				both, ok := meet(masks, way.masks)
-				if m = min(m, k.pk.bears(c)); !ok || m == 0 {
+				if m = min(m, k.bears(c)); !ok || m == 0 {
 					continue
 				}
 				masks = both
-				k.pk.seat(c, m)
+				k.seat(c, m)
 				for d := range room {
 					room[d] -= float64(m) * r[d]
 				}
-				worth += float64(m) * k.pk.value[c]
+				worth += float64(m) * k.value[c]
 				out = append(out, portion{i, m})
 			}
-			k.pk.shop.stats.Evaluations += int64(len(order))
+			k.stats.Evaluations += int64(len(order))
 			if worth > most {
 				best, most = out, worth
 			}

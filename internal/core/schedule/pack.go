@@ -19,6 +19,7 @@ type packer struct {
 	policy    world.Policy
 	groups    []*candidates
 	appraiser *appraiser
+	tie       float64 // how much dearer than the best a machine may be that holds more
 }
 
 // candidates are offers that suit the same classes. Of two of which one is
@@ -49,7 +50,7 @@ type purchase struct {
 }
 
 func newPacker(s *shop, classes []*class, policy world.Policy, book *rulebook) *packer {
-	pk := &packer{stock: newStock(classes, s.stats, book), shop: s, policy: policy, appraiser: newAppraiser(s, classes, policy)}
+	pk := &packer{stock: newStock(classes, s.stats, book), shop: s, policy: policy, appraiser: newAppraiser(s, classes, policy), tie: 1}
 	for _, seed := range pk.flavours() {
 		pk.addCandidates(seed)
 	}
@@ -190,11 +191,42 @@ func (pk *packer) beats(a, b int) bool {
 	return true
 }
 
-// run buys for all classes, as far as limits and offers allow.
+// run buys for all classes, as far as limits and offers allow. Of answers that
+// cost the same within the tie tolerance it takes the one with fewer machines.
 func (pk *packer) run() []machine {
-	bought := pk.greedy()
-	bought = pk.improve(bought)
+	bought := pk.improve(pk.greedy())
+	if tolerance := 1 + float64(pk.policy.TieToleranceMicros)/1e6; tolerance > 1 && pk.placed() {
+		pk.undo(bought)
+		pk.tie = tolerance
+		fewer := pk.greedy()
+		if pk.placed() && machines(fewer) < machines(bought) && pk.total(fewer) <= tolerance*pk.total(bought) {
+			return pk.deliver(fewer)
+		}
+		pk.undo(fewer)
+		pk.redo(bought)
+	}
 	return pk.deliver(bought)
+}
+
+// placed reports whether nothing is left.
+func (pk *packer) placed() bool {
+	return !slices.ContainsFunc(pk.left, func(n int) bool { return n > 0 })
+}
+
+func machines(bought []purchase) (n int) {
+	for _, b := range bought {
+		n += b.count
+	}
+	return n
+}
+
+// total is what the machines count for.
+func (pk *packer) total(bought []purchase) float64 {
+	sum := 0.0
+	for _, b := range bought {
+		sum += float64(b.count) * cost(pk.shop.market.offers[b.offer], pk.policy)
+	}
+	return sum
 }
 
 // greedy buys until nothing is left that fits. When the best machine has become
@@ -259,7 +291,6 @@ func (pk *packer) appraise() {
 // with fewer pods left a machine seldom becomes better than it was. Of those
 // that are dearer by no more than the tie tolerance, the one that holds most.
 func (pk *packer) cheapest() (*candidates, *candidate) {
-	tie := 1 + float64(pk.policy.TieToleranceMicros)/1e6
 	for {
 		var group *candidates
 		var best *candidate
@@ -278,13 +309,13 @@ func (pk *packer) cheapest() (*candidates, *candidate) {
 			pk.refill(group, best)
 			continue
 		}
-		if tie == 1 {
+		if pk.tie <= 1 {
 			return group, best
 		}
 		for _, g := range pk.groups {
 			for i := range g.offers {
 				c := &g.offers[i]
-				within := func() bool { return c.worth > best.worth && c.cost <= rate*tie*c.worth }
+				within := func() bool { return c.worth > best.worth && c.cost <= rate*pk.tie*c.worth }
 				if within() && !pk.current(g, c) {
 					pk.refill(g, c)
 				}
@@ -346,6 +377,13 @@ func (pk *packer) undo(bought []purchase) {
 		for i := range pk.shop.limits {
 			pk.shop.limits[i].left += pk.shop.limits[i].size[b.offer] * int64(b.count)
 		}
+	}
+}
+
+// redo buys again what was undone.
+func (pk *packer) redo(bought []purchase) {
+	for _, b := range bought {
+		pk.take(b.group, b.offer, b.fill, b.count)
 	}
 }
 

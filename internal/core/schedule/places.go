@@ -172,6 +172,14 @@ func (p *places) suiting(prof *profile, maybe bool) set {
 	return out
 }
 
+// indifferent reports whether pods of the profile like all places equally.
+func (p *places) indifferent(prof *profile) bool {
+	return len(prof.preferred) == 0 && !slices.ContainsFunc(p.taints, func(t []world.Taint) bool {
+		may, gladly := prof.tolerates(t)
+		return may && !gladly
+	})
+}
+
 // ranked returns the nodes that suit the profile, those it prefers first.
 func (p *places) ranked(prof *profile) []int {
 	suits := p.matching(prof)

@@ -159,7 +159,7 @@ func sortedNodes(nodes []world.Node) []*world.Node {
 
 // useNodes fills the places that exist. Pods that cannot be bought for come
 // first, one by one in their order, in which constraints have no part; the
-// others by class, the dearest first.
+// others by what they are worth, see stow.
 func (p *problem) useNodes() {
 	p.appraise()
 	type single struct {
@@ -202,16 +202,7 @@ func (p *problem) useNodes() {
 	if len(p.places.nodes) == 0 {
 		return
 	}
-	slices.SortStableFunc(rest, func(a, b *class) int {
-		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(b.value, a.value))
-	})
-	for _, c := range rest {
-		if c.rules != nil {
-			p.settler.fill(c)
-		} else {
-			p.places.fill(c, p.places.ranked(c.profile), c.left(), p.place)
-		}
-	}
+	p.stow(rest)
 }
 
 func (p *problem) place(node int, pods []int32) {
