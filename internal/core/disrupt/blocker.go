@@ -85,7 +85,7 @@ func protectedPod(c candidate) reason.Reason {
 // which the Eviction API refuses for ever.
 func budget(c candidate) reason.Reason {
 	for _, p := range c.node.Pods {
-		if !moves(p, c.node.Name) {
+		if !p.Leaves(c.node) {
 			continue
 		}
 		if r := CannotEvict(p, c.snap.Budgets); r != nil {

@@ -66,28 +66,13 @@ func replace(s *world.Snapshot, method string, t Target, opt Options) (*Command,
 // pending. The pool's use is left as it is: the old machine stays until the new
 // one is ready, so both must be within the limits.
 func without(s *world.Snapshot, node string) (*world.Snapshot, map[world.ObjectName]bool) {
-	out := *s
-	out.Nodes = make([]world.Node, 0, len(s.Nodes))
-	out.Pending = slices.Clone(s.Pending)
 	moved := map[world.ObjectName]bool{}
-	for _, n := range s.Nodes {
-		if n.Name != node {
-			out.Nodes = append(out.Nodes, n)
-			continue
-		}
-		for _, p := range n.Pods {
-			if moves(p, n.Name) {
-				moved[p.ObjectName] = true
-				p.Node = ""
-				out.Pending = append(out.Pending, p)
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.Name == node {
+			for _, p := range n.Pods {
+				moved[p.ObjectName] = p.Leaves(n)
 			}
 		}
 	}
-	world.SortPending(out.Pending)
-	return &out, moved
-}
-
-// moves reports whether the pod needs another place when its node goes.
-func moves(p world.Pod, node string) bool {
-	return p.Node == node && occupies(p) && p.DeletedAt == nil
+	return s.Without(node), moved
 }

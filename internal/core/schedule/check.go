@@ -24,13 +24,6 @@ func Check(s *world.Snapshot, plan *Plan) []string {
 			c.left[p.Name][l.Name] = l.Value - p.Used.Get(l.Name)
 		}
 	}
-	for i := range s.Nodes {
-		for j := range s.Nodes[i].Pods {
-			if s.Nodes[i].Deleting && moves(&s.Nodes[i].Pods[j]) {
-				c.pods[s.Nodes[i].Pods[j].ObjectName] = &s.Nodes[i].Pods[j]
-			}
-		}
-	}
 	for i := range s.Pending {
 		c.pods[s.Pending[i].ObjectName] = &s.Pending[i]
 	}

@@ -126,7 +126,7 @@ func (d dice) world(limits bool) *world.Snapshot {
 	world.SortPools(s.Pools)
 	world.SortNodes(s.Nodes)
 	world.SortPending(s.Pending)
-	return s
+	return departed(s)
 }
 
 func (d dice) types() (out []world.InstanceType) {

@@ -115,8 +115,10 @@ func compile(s *world.Snapshot, opt Options) *problem {
 	return p
 }
 
-// collectPods lists what wants a place: pending pods, and pods on nodes that
-// are going away. Pods that are not understood are set aside.
+// collectPods lists what wants a place. Which pods of nodes that are going away
+// are among the pending ones is decided by who made the snapshot: some cannot
+// leave, and some have a place already. Pods that are not understood are set
+// aside.
 func (p *problem) collectPods(s *world.Snapshot) {
 	seen := map[world.ObjectName]bool{}
 	add := func(pod *world.Pod) {
@@ -132,19 +134,7 @@ func (p *problem) collectPods(s *world.Snapshot) {
 	for i := range s.Pending {
 		add(&s.Pending[i])
 	}
-	for i := range s.Nodes {
-		for j := range s.Nodes[i].Pods {
-			if pod := &s.Nodes[i].Pods[j]; s.Nodes[i].Deleting && moves(pod) {
-				add(pod)
-			}
-		}
-	}
 	slices.SortFunc(p.pods, comparePods)
-}
-
-// moves reports whether a pod needs another place when its node goes.
-func moves(p *world.Pod) bool {
-	return !p.IsDaemon() && !p.IsStatic() && !p.Finished && p.DeletedAt == nil
 }
 
 func sortedNodes(nodes []world.Node) []*world.Node {

@@ -39,7 +39,7 @@ func parseWorld(text string) (*world.Snapshot, error) {
 			}
 		}
 	}
-	return p.s, nil
+	return departed(p.s), nil
 }
 
 type worldParser struct {
@@ -416,4 +416,16 @@ func parseSpread(text string) (s world.Spread) {
 	n, _ := strconv.Atoi(f[len(f)-2])
 	s.Key, s.MaxSkew, s.Selector = strings.Join(f[:len(f)-2], "/"), int32(n), selector(f[len(f)-1])
 	return s
+}
+
+// departed makes the pods of nodes that are being deleted pending, as whoever
+// makes a snapshot does with those that can leave.
+func departed(s *world.Snapshot) *world.Snapshot {
+	var leaving []string
+	for i := range s.Nodes {
+		if s.Nodes[i].Deleting {
+			leaving = append(leaving, s.Nodes[i].Name)
+		}
+	}
+	return s.Without(leaving...)
 }

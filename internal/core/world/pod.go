@@ -74,6 +74,12 @@ func (p *Pod) IsDaemon() bool { return p.Owner.Kind == "DaemonSet" }
 // IsStatic reports whether the kubelet made the pod from a file.
 func (p *Pod) IsStatic() bool { return p.Owner.Kind == "Node" }
 
+// Leaves reports whether the pod, which is listed at the node, needs another
+// place when the node goes. One for which room is only kept has no place yet.
+func (p *Pod) Leaves(n *Node) bool {
+	return p.Node == n.Name && !p.IsDaemon() && !p.IsStatic() && !p.Finished && p.DeletedAt == nil
+}
+
 // SortPending puts pods in the order in which they are tried: most cpu first,
 // then most memory, then oldest, then UID and name.
 func SortPending(pods []Pod) {
