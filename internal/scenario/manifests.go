@@ -175,7 +175,11 @@ func (m *Manifests) sort(obj runtime.Object) error {
 			m.Skipped = append(m.Skipped, obj.GetObjectKind().GroupVersionKind().Kind+" "+acc.GetName())
 			return nil
 		}
-		m.Pods = append(m.Pods, w.pods()...)
+		pods, err := w.pods()
+		if err != nil {
+			return err
+		}
+		m.Pods = append(m.Pods, pods...)
 		m.templates = append(m.templates, w.claims()...)
 	}
 	return nil

@@ -71,7 +71,16 @@ func (m *Manifests) Snapshot(at Place) (*world.Snapshot, error) {
 	world.SortPools(s.Pools)
 	world.SortNodes(s.Nodes)
 	world.SortPending(s.Pending)
-	return s, err
+	return s.Without(leaving(s.Nodes)...), err
+}
+
+func leaving(nodes []world.Node) (names []string) {
+	for i := range nodes {
+		if nodes[i].Deleting {
+			names = append(names, nodes[i].Name)
+		}
+	}
+	return names
 }
 
 // pools translates Provisioners and builds what each can buy.

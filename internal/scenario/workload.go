@@ -63,8 +63,14 @@ func owner(apiVersion, kind, name string) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID(kind + "/" + name), Controller: &controller}
 }
 
+// mostReplicas is more than a cluster can hold; a greater number is a slip.
+const mostReplicas = 200_000
+
 // pods are the pods of the workload, named <name>-0, <name>-1, ….
-func (w workload) pods() []*corev1.Pod {
+func (w workload) pods() ([]*corev1.Pod, error) {
+	if w.replicas < 0 || w.replicas > mostReplicas {
+		return nil, fmt.Errorf("the number of pods must be from 0 to %d, not %d", mostReplicas, w.replicas)
+	}
 	pods := make([]*corev1.Pod, 0, w.replicas)
 	for i := range w.replicas {
 		p := &corev1.Pod{ObjectMeta: *w.template.ObjectMeta.DeepCopy(), Spec: *w.template.Spec.DeepCopy()}
@@ -80,7 +86,7 @@ func (w workload) pods() []*corev1.Pod {
 		}
 		pods = append(pods, p)
 	}
-	return pods
+	return pods, nil
 }
 
 // claims are the claims that are made for the pods, named <template>-<pod>.
