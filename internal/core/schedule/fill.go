@@ -18,6 +18,8 @@ type stock struct {
 	left    []int     // pods, per class
 	host    *host     // nil if no class has rules about its host
 	items   []item    // kept from fill to fill
+	active  []int32
+	taken   []int
 	// share is the most that the pods of one machine may be worth, so that there
 	// are enough machines for pods of which few may share one.
 	share float64
@@ -138,7 +140,10 @@ func (s *stock) itemsFor(members []member, rent, room []float64, greed float64) 
 		for d, a := range r {
 			pays += rent[d] * a
 		}
-		keen := math.Pow(s.value[m.class]/pays, greed)
+		keen := math.Sqrt(s.value[m.class] / pays)
+		if greed != 0.5 {
+			keen = math.Pow(s.value[m.class]/pays, greed)
+		}
 		if rules := s.classes[m.class].rules; rules != nil && rules.onHost {
 			keen *= 4 // few may share a machine: not to be left for the end
 		}
@@ -152,8 +157,16 @@ func (s *stock) itemsFor(members []member, rent, room []float64, greed float64) 
 // It returns how many of each member, and their worth. The room is used up.
 func (s *stock) fill(members []member, rent, room []float64, greed float64, out []portion) ([]portion, float64) {
 	total := slices.Clone(room)
-	active := s.itemsFor(members, rent, room, greed)
-	worth, taken, weight := 0.0, make([]int, len(members)), make([]float64, len(room))
+	all := s.itemsFor(members, rent, room, greed)
+	active := s.active[:0] // numbers: moving the items themselves would cost more
+	for i := range all {
+		active = append(active, int32(i))
+	}
+	s.active = active
+	worth, weight := 0.0, make([]float64, len(room))
+	taken := slices.Grow(s.taken[:0], len(members))[:len(members)]
+	clear(taken)
+	s.taken = taken
 	var masks []label.Mask
 	for {
 		for d := range weight {
@@ -163,8 +176,8 @@ func (s *stock) fill(members []member, rent, room []float64, greed float64, out 
 		s.stats.Evaluations += int64(len(active))
 		kept := 0
 	items:
-		for i := range active {
-			it := &active[i]
+		for _, i := range active {
+			it := &all[i]
 			score := 0.0
 			for d, r := range it.request {
 				if r > room[d] {
@@ -181,16 +194,14 @@ func (s *stock) fill(members []member, rent, room []float64, greed float64, out 
 				}
 				best, at = score, kept
 			}
-			if kept != i {
-				active[kept] = *it
-			}
+			active[kept] = i
 			kept++
 		}
 		active = active[:kept]
 		if at < 0 {
 			break
 		}
-		it := &active[at]
+		it := &all[active[at]]
 		k := howMany(it.left, it.request, room)
 		if len(active) > 1 {
 			k = max(1, k/8)
