@@ -65,8 +65,8 @@ type KubeletConfiguration struct {
 // +kubebuilder:validation:XValidation:rule="self.matches('^(100([.]0*)?|[0-9]{1,2}([.][0-9]*)?)%$') || (isQuantity(self) && !self.startsWith('-'))",message="an eviction threshold must be a percentage from 0% to 100%, such as 5%, or a quantity of 0 or more, such as 500Mi"
 type EvictionThreshold string
 
-// Duration is a length of time as text.
+// Duration is a length of time as text, a day at most.
 //
 // +kubebuilder:validation:MaxLength=63
-// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$')",message="must be a duration of 0 or more, such as 90s or 2m30s"
+// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$') && duration(self) <= duration('24h')",message="must be a duration from 0s to 24h, such as 90s or 2m30s"
 type Duration string

@@ -57,7 +57,12 @@ type ProvisionerList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.ttlSecondsAfterEmpty) || !has(self.consolidation) || !has(self.consolidation.enabled) || !self.consolidation.enabled",message="ttlSecondsAfterEmpty and consolidation.enabled exclude each other: consolidation removes empty nodes already, so drop one of the two",fieldPath=".ttlSecondsAfterEmpty"
 // +kubebuilder:validation:XValidation:rule="!has(self.taints) || !has(self.startupTaints) || self.taints.all(t, !self.startupTaints.exists(s, s.key == t.key && s.effect == t.effect))",message="taints and startupTaints must not hold the same pair of key and effect",fieldPath=".startupTaints"
 type ProvisionerSpec struct {
-	// Annotations are copied to each node.
+	// Annotations are copied to each node. Of the domain karpenter.sh only those
+	// that keep a node from being moved are for users.
+	// +kubebuilder:validation:MaxProperties=100
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^([A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?([.][A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]$') && k.indexOf('/') <= 253)",message="every annotation key must be a qualified name: an optional DNS subdomain and '/', then at most 63 letters, digits, '-', '_' or '.', with a letter or digit at both ends"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['karpenter.sh/do-not-consolidate', 'karpenter.sh/do-not-evict', 'karpenter.sh/do-not-disrupt'] || !k.matches('^([^/]*[.])?karpenter[.]sh/'))",messageExpression="'annotation ' + self.filter(k, !(k in ['karpenter.sh/do-not-consolidate', 'karpenter.sh/do-not-evict', 'karpenter.sh/do-not-disrupt'] || !k.matches('^([^/]*[.])?karpenter[.]sh/')))[0] + ' is restricted: with annotations of the domain karpenter.sh the controller keeps its own state on nodes; allowed are karpenter.sh/do-not-consolidate, do-not-evict and do-not-disrupt; remove it'"
+	// +kubebuilder:validation:XValidation:rule="self.map(k, size(k) + size(self[k])).sum() <= 32768",message="annotations must not be longer than 32768 characters, all keys and values together"
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 
@@ -142,6 +147,7 @@ type LabelValue string
 // Taint keeps pods off a node unless they tolerate it.
 //
 // +kubebuilder:validation:XValidation:rule="self.key.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]$') && self.key.indexOf('/') <= 253",message="key must be a qualified name: an optional DNS subdomain and '/', then at most 63 letters, digits, '-', '_' or '.', with a letter or digit at both ends",fieldPath=".key"
+// +kubebuilder:validation:XValidation:rule="!(self.key in ['karpenter.sh/unregistered', 'karpenter.sh/disrupted'])",messageExpression="'taint ' + self.key + ' is not for users: the controller puts it on nodes and takes it off itself; remove it'",fieldPath=".key"
 type Taint struct {
 	// +kubebuilder:validation:MaxLength=317
 	Key string `json:"key"`
@@ -196,6 +202,7 @@ type Limits struct {
 	// Resources by name: cpu, memory, nvidia.com/gpu, …
 	// +kubebuilder:validation:MaxProperties=30
 	// +kubebuilder:validation:XValidation:rule="self.all(k, type(self[k]) == int || isQuantity(self[k]))",message="every limit must be a quantity, such as 100 or 400Gi"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, type(self[k]) == int ? self[k] >= 0 : !self[k].startsWith('-'))",message="limits must be 0 or more"
 	// +optional
 	Resources corev1.ResourceList `json:"resources,omitempty"`
 }

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -48,9 +49,7 @@ func awsSettings(path *field.Path, a *awsv1alpha1.AWS) field.ErrorList {
 		errs = append(errs, field.Required(path.Child("securityGroupSelector"), "required unless launchTemplate is used, for example {Name: my-group} or {aws-ids: sg-0123456789abcdef0}"))
 	}
 	errs = append(errs, selector(path.Child("securityGroupSelector"), a.SecurityGroupSelector, "sg")...)
-	if _, empty := a.Tags[""]; empty {
-		errs = append(errs, field.Invalid(path.Child("tags"), "", "must not hold an empty key"))
-	}
+	errs = append(errs, tags(path.Child("tags"), a.Tags)...)
 	if m := a.MetadataOptions; m != nil {
 		at := path.Child("metadataOptions")
 		oneOf(at.Child("httpEndpoint"), m.HTTPEndpoint, "enabled", "disabled")
@@ -60,8 +59,16 @@ func awsSettings(path *field.Path, a *awsv1alpha1.AWS) field.ErrorList {
 			errs = append(errs, field.Invalid(at.Child("httpPutResponseHopLimit"), *n, "must be between 1 and 64"))
 		}
 	}
+	seen := map[string]bool{}
 	for i, d := range a.BlockDeviceMappings {
-		errs = append(errs, disk(path.Child("blockDeviceMappings").Index(i), d)...)
+		at := path.Child("blockDeviceMappings").Index(i)
+		errs = append(errs, disk(at, d)...)
+		if name := d.DeviceName; name != nil {
+			if seen[*name] {
+				errs = append(errs, field.Invalid(at.Child("deviceName"), *name, "blockDeviceMappings must not hold the same deviceName twice"))
+			}
+			seen[*name] = true
+		}
 	}
 	if a.LaunchTemplate != nil {
 		errs = append(errs, notWithLaunchTemplate(path.Child("amiFamily"), a.AMIFamily != nil)...)
@@ -77,6 +84,27 @@ func notWithLaunchTemplate(path *field.Path, set bool) field.ErrorList {
 		return nil
 	}
 	return field.ErrorList{field.Forbidden(path, "it and launchTemplate exclude each other: the launch template says what is started")}
+}
+
+// mostTags of the 50 that EC2 takes; the others are for the settings and us.
+const mostTags = 40
+
+func tags(path *field.Path, list map[string]string) field.ErrorList {
+	var errs field.ErrorList
+	if len(list) > mostTags {
+		errs = append(errs, field.TooMany(path, len(list), mostTags))
+	}
+	for _, k := range sortedKeys(list) {
+		switch {
+		case k == "":
+			errs = append(errs, field.Invalid(path, k, "must not hold an empty key"))
+		case utf8.RuneCountInString(k) > 128 || utf8.RuneCountInString(list[k]) > 256:
+			errs = append(errs, field.Invalid(path.Key(k), list[k], "a tag must not have more than 128 characters in its key and 256 in its value"))
+		case strings.HasPrefix(strings.ToLower(k), "aws:"):
+			errs = append(errs, field.Invalid(path.Key(k), k, "the key of a tag must not begin with aws:, which is for AWS only"))
+		}
+	}
+	return errs
 }
 
 // selector checks the entries of a selector for things with ids of this kind.
@@ -104,6 +132,7 @@ func selector(path *field.Path, s map[string]string, kind string) field.ErrorLis
 var (
 	leastVolume    = resource.MustParse("1G")
 	greatestVolume = resource.MustParse("64T")
+	longestDevice  = 127
 	volumeTypes    = []string{"standard", "io1", "io2", "gp2", "sc1", "st1", "gp3"}
 )
 
@@ -111,6 +140,8 @@ func disk(path *field.Path, d awsv1alpha1.BlockDeviceMapping) field.ErrorList {
 	var errs field.ErrorList
 	if d.DeviceName == nil || *d.DeviceName == "" {
 		errs = append(errs, field.Required(path.Child("deviceName"), "for example /dev/xvda"))
+	} else if n := len(*d.DeviceName); n > longestDevice {
+		errs = append(errs, field.TooLong(path.Child("deviceName"), *d.DeviceName, longestDevice))
 	}
 	ebs := path.Child("ebs")
 	if d.EBS == nil {
@@ -124,8 +155,17 @@ func disk(path *field.Path, d awsv1alpha1.BlockDeviceMapping) field.ErrorList {
 	case size.Cmp(leastVolume) < 0 || size.Cmp(greatestVolume) > 0:
 		errs = append(errs, field.Invalid(ebs.Child("volumeSize"), size.String(), "must be between 1G and 64T, for example 20Gi"))
 	}
+	errs = append(errs, positive(ebs.Child("iops"), d.EBS.IOPS)...)
+	errs = append(errs, positive(ebs.Child("throughput"), d.EBS.Throughput)...)
 	if t := d.EBS.VolumeType; t != nil && !slices.Contains(volumeTypes, *t) {
 		errs = append(errs, field.NotSupported(ebs.Child("volumeType"), *t, volumeTypes))
 	}
 	return errs
+}
+
+func positive(path *field.Path, n *int64) field.ErrorList {
+	if n == nil || *n >= 1 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, *n, "must be 1 or more")}
 }

@@ -94,8 +94,8 @@ func gracePeriods(path *field.Path, k *v1alpha5.KubeletConfiguration) field.Erro
 			errs = append(errs, field.Required(path.Child("evictionSoft").Key(name), "every signal of evictionSoftGracePeriod needs an entry here"))
 		}
 		text := string(k.EvictionSoftGracePeriod[name])
-		if d, err := time.ParseDuration(text); err != nil || d < 0 {
-			errs = append(errs, field.Invalid(at.Key(name), text, "must be a duration of 0 or more, such as 90s or 2m30s"))
+		if d, err := time.ParseDuration(text); err != nil || d < 0 || d > 24*time.Hour {
+			errs = append(errs, field.Invalid(at.Key(name), text, "must be a duration from 0s to 24h, such as 90s or 2m30s"))
 		}
 	}
 	return errs

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -57,6 +58,7 @@ func DefaultProvisioner(p *v1alpha5.Provisioner) *v1alpha5.Provisioner {
 func ValidateProvisioner(p *v1alpha5.Provisioner) error {
 	spec := field.NewPath("spec")
 	errs := objectName(p.Name)
+	errs = append(errs, annotations(spec.Child("annotations"), p.Spec.Annotations)...)
 	errs = append(errs, provisionerLabels(spec.Child("labels"), p.Spec.Labels)...)
 	errs = append(errs, taints(spec, p.Spec.Taints, p.Spec.StartupTaints)...)
 	for i, r := range p.Spec.Requirements {
@@ -131,6 +133,40 @@ func provisionerRequirement(path *field.Path, r v1alpha5.Requirement) field.Erro
 	return errs
 }
 
+// Annotations of nodes that users may set although the domain is ours.
+var usersAnnotations = []string{"karpenter.sh/do-not-consolidate", "karpenter.sh/do-not-evict", "karpenter.sh/do-not-disrupt"}
+
+// The API server keeps no object with more than 256 KiB of annotations, and we
+// add to those of the user. A character has 4 bytes at most.
+const (
+	mostAnnotations    = 100
+	longestAnnotations = 32768
+)
+
+func annotations(path *field.Path, list map[string]string) field.ErrorList {
+	var errs field.ErrorList
+	if len(list) > mostAnnotations {
+		errs = append(errs, field.TooMany(path, len(list), mostAnnotations))
+	}
+	size := 0
+	for _, k := range sortedKeys(list) {
+		errs = append(errs, key(path.Key(k), strings.ToLower(k))...) // as the API server does
+		size += utf8.RuneCountInString(k) + utf8.RuneCountInString(list[k])
+		domain, _, _ := strings.Cut(k, "/")
+		if strings.HasSuffix("."+domain, ".karpenter.sh") && !slices.Contains(usersAnnotations, k) {
+			errs = append(errs, field.Forbidden(path.Key(k), fmt.Sprintf("annotation %s is restricted: with annotations of the domain karpenter.sh the controller keeps its own state on nodes; "+
+				"allowed are karpenter.sh/do-not-consolidate, do-not-evict and do-not-disrupt; remove it", k)))
+		}
+	}
+	if size > longestAnnotations {
+		errs = append(errs, field.Invalid(path, size, fmt.Sprintf("annotations must not be longer than %d characters, all keys and values together", longestAnnotations)))
+	}
+	return errs
+}
+
+// Taints with which the controller marks nodes on their way in and out.
+var ownTaints = []string{"karpenter.sh/unregistered", "karpenter.sh/disrupted"}
+
 var effects = []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute, ""}
 
 // taints checks both lists; a pair of key and effect may be in them once.
@@ -146,6 +182,9 @@ func taints(spec *field.Path, taints, startup []v1alpha5.Taint) field.ErrorList 
 			at := path.Index(i)
 			errs = append(errs, key(at.Child("key"), t.Key)...)
 			errs = append(errs, value(at.Child("value"), t.Value)...)
+			if slices.Contains(ownTaints, t.Key) {
+				errs = append(errs, field.Forbidden(at.Child("key"), fmt.Sprintf("taint %s is not for users: the controller puts it on nodes and takes it off itself; remove it", t.Key)))
+			}
 			if !slices.Contains(effects, t.Effect) {
 				errs = append(errs, field.NotSupported(at.Child("effect"), t.Effect, effects))
 			}
@@ -167,6 +206,13 @@ func provisionerNumbers(spec *field.Path, s *v1alpha5.ProvisionerSpec) field.Err
 	if s.TTLSecondsAfterEmpty != nil && s.Consolidation != nil && s.Consolidation.Enabled != nil && *s.Consolidation.Enabled {
 		errs = append(errs, field.Forbidden(spec.Child("ttlSecondsAfterEmpty"),
 			"ttlSecondsAfterEmpty and consolidation.enabled exclude each other: consolidation removes empty nodes already, so drop one of the two"))
+	}
+	if s.Limits != nil {
+		for _, name := range sortedKeys(s.Limits.Resources) {
+			if q := s.Limits.Resources[name]; q.Sign() < 0 {
+				errs = append(errs, field.Invalid(spec.Child("limits", "resources").Key(string(name)), q.String(), "limits must be 0 or more"))
+			}
+		}
 	}
 	if w := s.Weight; w != nil && (*w < 1 || *w > 100) {
 		errs = append(errs, field.Invalid(spec.Child("weight"), *w, "must be between 1 and 100"))

@@ -122,8 +122,12 @@ type AWS struct {
 	// +kubebuilder:validation:XValidation:rule="!('aws-ids' in self) || self['aws-ids'].matches('^[^,]*sg-[0-9a-z]+[^,]*(,[^,]*sg-[0-9a-z]+[^,]*)*$')",message="aws-ids must be a comma-separated list of ids that match sg-[0-9a-z]+"
 	// +optional
 	SecurityGroupSelector map[string]string `json:"securityGroupSelector,omitempty"`
-	// Tags go on everything that is made in AWS.
+	// Tags go on everything that is made in AWS. EC2 takes 50 on one thing; the
+	// others are for the settings and for us.
+	// +kubebuilder:validation:MaxProperties=40
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) > 0)",message="tags must not hold an empty key"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 128 && size(self[k]) <= 256)",message="a tag must not have more than 128 characters in its key and 256 in its value"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.matches('^[aA][wW][sS]:'))",message="the key of a tag must not begin with aws:, which is for AWS only"
 	// +optional
 	Tags map[string]string `json:"tags,omitempty"`
 	// LaunchTemplate is the name of a launch template to use unchanged.
@@ -135,6 +139,7 @@ type AWS struct {
 	MetadataOptions *MetadataOptions `json:"metadataOptions,omitempty"`
 	// BlockDeviceMappings are the disks of the machine.
 	// +kubebuilder:validation:MaxItems=30
+	// +kubebuilder:validation:XValidation:rule="self.all(d, self.exists_one(o, o.deviceName == d.deviceName))",message="blockDeviceMappings must not hold the same deviceName twice"
 	// +listType=atomic
 	// +optional
 	BlockDeviceMappings []BlockDeviceMapping `json:"blockDeviceMappings,omitempty"`
@@ -162,6 +167,7 @@ type MetadataOptions struct {
 type BlockDeviceMapping struct {
 	// DeviceName as the image knows it, e.g. /dev/xvda.
 	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=127
 	DeviceName *string `json:"deviceName"`
 	EBS        *EBS    `json:"ebs"`
 }
@@ -176,6 +182,7 @@ type EBS struct {
 	// +optional
 	Encrypted *bool `json:"encrypted,omitempty"`
 	// IOPS: gp3 3000–16000, io1 and io2 100–64000.
+	// +kubebuilder:validation:Minimum=1
 	// +optional
 	IOPS *int64 `json:"iops,omitempty"`
 	// +optional
@@ -183,6 +190,7 @@ type EBS struct {
 	// +optional
 	SnapshotID *string `json:"snapshotID,omitempty"`
 	// Throughput in MiB/s, gp3 only: 125–1000.
+	// +kubebuilder:validation:Minimum=1
 	// +optional
 	Throughput *int64 `json:"throughput,omitempty"`
 	// VolumeSize is rounded up to whole GiB.
