@@ -19,6 +19,7 @@ import (
 	"karpenter/internal/cloud"
 	"karpenter/internal/core/quantity"
 	"karpenter/internal/core/world"
+	"karpenter/internal/kube/dialect"
 )
 
 // classes reads the classes of pools from the cluster.
@@ -48,7 +49,9 @@ func (c classes) Class(ctx context.Context, ref world.ClassRef) (class.Class, er
 // check tells whether a pool can buy, as far as the cloud is concerned.
 func check(p *aws.Provider) func(context.Context, world.Pool) error {
 	return func(ctx context.Context, pool world.Pool) error {
-		if err := p.CheckClass(ctx, pool.Class); err != nil {
+		like := cloud.LaunchRequest{Class: pool.Class, Kubelet: pool.Kubelet, Pool: pool.Name, PoolLabel: dialect.Of(pool.Kind).PoolLabel,
+			Labels: pool.Labels, Taints: pool.Taints, StartupTaints: pool.StartupTaints}
+		if err := p.CheckRequest(ctx, like); err != nil {
 			return err
 		}
 		_, err := p.Catalog(ctx, pool.Class, pool.Kubelet)

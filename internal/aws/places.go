@@ -36,6 +36,9 @@ func (p *Provider) Resolve(ctx context.Context, ref world.ClassRef) (Found, erro
 	if f.Subnets, err = p.allSubnets(ctx, &c); err != nil {
 		return f, err
 	}
+	if err := launch.Check(&c, &s.Cluster, &cloud.LaunchRequest{}); err != nil {
+		return f, err
+	}
 	if c.LaunchTemplate != "" {
 		return f, p.checkTemplate(ctx, &c)
 	}
@@ -54,6 +57,19 @@ func (p *Provider) Resolve(ctx context.Context, ref world.ClassRef) (Found, erro
 func (p *Provider) CheckClass(ctx context.Context, ref world.ClassRef) error {
 	_, err := p.Resolve(ctx, ref)
 	return err
+}
+
+// CheckRequest tells whether machines can be launched with the class of the
+// request and what its pool adds: labels, taints and settings of the kubelet.
+func (p *Provider) CheckRequest(ctx context.Context, req cloud.LaunchRequest) error {
+	if err := p.CheckClass(ctx, req.Class); err != nil {
+		return err
+	}
+	s, c, err := p.look(ctx, req.Class)
+	if err != nil {
+		return err
+	}
+	return launch.Check(&c, &s.Cluster, &req)
 }
 
 // allSubnets returns the subnets of the class, at least one.

@@ -169,6 +169,15 @@ func TestBadClassesSayWhatToDo(t *testing.T) {
 			func() { r.settings.Cluster.Version = "9.9" }},
 		"profile": {ok + "  securityGroupSelector: {Name: '*'}", "spec.instanceProfile", []string{"aws.defaultInstanceProfile"},
 			func() { r.settings.Cluster.DefaultInstanceProfile = "" }},
+		"script": {ok + "  securityGroupSelector: {Name: '*'}\n  userData: '#!/bin/sh'", "spec.userData", []string{"MIME", "multipart"}, nil},
+		"length": {ok + "  securityGroupSelector: {Name: '*'}\n  userData: '" + multipart(16<<10) + "'", "spec.userData", []string{"bytes long", "16384"}, nil},
+		"tags": {ok + "  securityGroupSelector: {Name: '*'}\n  tags: {a: b}", "spec.tags", []string{"51 tags", "50", "aws.tags"},
+			func() {
+				r.settings.Cluster.Tags = map[string]string{}
+				for i := range 46 {
+					r.settings.Cluster.Tags[fmt.Sprint("t", i)] = "x"
+				}
+			}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := r.settings
@@ -206,6 +215,39 @@ func TestBadClassesSayWhatToDo(t *testing.T) {
 	found, err := r.Resolve(t.Context(), ref("default"))
 	if err != nil || len(found.Subnets) != 4 || len(found.SecurityGroups) != 1 || len(found.Images) != 2 {
 		t.Errorf("found %+v, %v", found, err)
+	}
+}
+
+// multipart writes user data of at least that many bytes, for a YAML text in
+// single quotes.
+func multipart(bytes int) string {
+	head := "MIME-Version: 1.0\n\nContent-Type: multipart/mixed; boundary=\"B\"\n\n\n\n--B\n\nContent-Type: text/cloud-config\n\n\n\n#"
+	return strings.ReplaceAll(head+strings.Repeat("x", bytes)+"\n\n--B--\n", "\n", "\n    ")
+}
+
+// TestPoolMayBeTooMuch: the class alone can be used, but not with what the pool
+// adds to the user data.
+func TestPoolMayBeTooMuch(t *testing.T) {
+	r := newRig(t, ec2.Options{})
+	r.class("long", workshop+"  userData: '"+multipart(15<<10)+"'")
+	req := request("t")
+	req.Class = ref("long")
+	if err := r.CheckRequest(t.Context(), req); err != nil {
+		t.Fatalf("without much: %v", err)
+	}
+	req.Labels = map[string]string{}
+	for i := range 50 {
+		req.Labels[fmt.Sprint("example.test/label-", i)] = "value"
+	}
+	var bad *cloud.BadClassError
+	if err := r.CheckRequest(t.Context(), req); !errors.As(err, &bad) || bad.Field != "spec.userData" {
+		t.Errorf("with 50 labels: %v, want a BadClassError about spec.userData", err)
+	}
+	if err := r.CheckClass(t.Context(), req.Class); err != nil {
+		t.Errorf("the class alone: %v", err)
+	}
+	if _, err := r.Prepare(t.Context(), req); !errors.As(err, &bad) || bad.Field != "spec.userData" {
+		t.Errorf("Prepare with 50 labels: %v", err)
 	}
 }
 

@@ -91,7 +91,6 @@ func TestCapacity(t *testing.T) {
 		{"pods by interfaces", "m5.xlarge", usual(), pods, 58},
 		{"pods without density", "m5.xlarge", usual(noDensity), pods, 110},
 		{"maxPods wins", "m5.xlarge", usual(kubeletOf(limit(20)), noDensity), pods, 20},
-		{"maxPods 0", "m5.xlarge", usual(kubeletOf(limit(0))), pods, 0},
 		{"podsPerCore", "m5.xlarge", usual(kubeletOf(cores(5))), pods, 20},
 		{"podsPerCore above", "m5.xlarge", usual(kubeletOf(cores(50))), pods, 58},
 		{"podsPerCore 0", "m5.xlarge", usual(kubeletOf(cores(0))), pods, 58},
@@ -174,9 +173,10 @@ func TestKubeletSettings(t *testing.T) {
 }
 
 func TestMalformedKubeletSettingsNameTheField(t *testing.T) {
-	minus := int32(-1)
+	minus, none := int32(-1), int32(0)
 	for want, k := range map[string]world.Kubelet{
 		`kubeletConfiguration.maxPods: -1 is negative: set 0 or more, or leave it out`:                                                          {MaxPods: &minus},
+		`kubeletConfiguration.maxPods: 0 leaves no room for pods: set 1 or more, or leave it out`:                                               {MaxPods: &none},
 		`kubeletConfiguration.podsPerCore: -1 is negative: set 0 or more, or leave it out`:                                                      {PodsPerCore: &minus},
 		`kubeletConfiguration.kubeReserved[memory]: "12x" is not a quantity: write a number with a unit, such as 500m, 200Mi or 1Gi`:            {KubeReserved: map[string]string{"memory": "12x"}},
 		`kubeletConfiguration.systemReserved[cpu]: "-1" is negative: set 0 or more`:                                                             {SystemReserved: map[string]string{"cpu": "-1"}},

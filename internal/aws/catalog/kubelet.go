@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -42,6 +43,9 @@ func readKubelet(w world.Kubelet) (kubelet, error) {
 		}
 	}
 	if w.MaxPods != nil {
+		if *w.MaxPods == 0 {
+			return k, errors.New("kubeletConfiguration.maxPods: 0 leaves no room for pods: set 1 or more, or leave it out")
+		}
 		n := int64(*w.MaxPods)
 		k.maxPods = &n
 	}

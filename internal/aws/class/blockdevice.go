@@ -46,6 +46,9 @@ func blockDevices(mappings []v1alpha1.BlockDeviceMapping) ([]BlockDevice, []prob
 		if value(m.DeviceName) == "" {
 			problems = append(problems, problem{field + "deviceName", "is required: name the device, such as /dev/xvda"})
 		}
+		if slices.ContainsFunc(out, func(d BlockDevice) bool { return d.Device != "" && d.Device == value(m.DeviceName) }) {
+			problems = append(problems, problem{field + "deviceName", fmt.Sprintf("%s is there twice: give each volume its own device", *m.DeviceName)})
+		}
 		if m.EBS == nil {
 			problems = append(problems, problem{field + "ebs", "is required: say what volume it is"})
 			continue
@@ -61,6 +64,14 @@ func blockDevices(mappings []v1alpha1.BlockDeviceMapping) ([]BlockDevice, []prob
 		}
 		if d.Type != "" && !slices.Contains(volumeTypes, d.Type) {
 			problems = append(problems, problem{field + "ebs.volumeType", fmt.Sprintf("must be one of %s, not %q", strings.Join(volumeTypes, ", "), d.Type)})
+		}
+		for _, f := range []struct {
+			name string
+			n    *int64
+		}{{"iops", d.IOPS}, {"throughput", d.Throughput}} {
+			if f.n != nil && *f.n < 1 {
+				problems = append(problems, problem{field + "ebs." + f.name, fmt.Sprintf("must be 1 or more, not %d", *f.n)})
+			}
 		}
 		d.SizeGiB = size
 		out = append(out, d)

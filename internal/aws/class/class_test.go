@@ -108,10 +108,16 @@ func TestBadTemplatesNameTheField(t *testing.T) {
 		"no size":          {ok + "  blockDeviceMappings: [{deviceName: /dev/xvda, ebs: {}}]", "spec.blockDeviceMappings[0].ebs.volumeSize", "snapshotID"},
 		"no volume":        {ok + "  blockDeviceMappings: [{deviceName: /dev/xvda}]", "spec.blockDeviceMappings[0].ebs", "required"},
 		"no device":        {ok + "  blockDeviceMappings: [{ebs: {volumeSize: 1G}}]", "spec.blockDeviceMappings[0].deviceName", "required"},
+		"device twice":     {ok + "  blockDeviceMappings: [{deviceName: a, ebs: {volumeSize: 1G}}, {deviceName: a, ebs: {volumeSize: 2G}}]", "spec.blockDeviceMappings[1].deviceName", "twice"},
+		"iops":             {ok + "  blockDeviceMappings: [{deviceName: a, ebs: {volumeSize: 1G, iops: 0}}]", "spec.blockDeviceMappings[0].ebs.iops", "1 or more"},
+		"throughput":       {ok + "  blockDeviceMappings: [{deviceName: a, ebs: {volumeSize: 1G, throughput: -1}}]", "spec.blockDeviceMappings[0].ebs.throughput", "1 or more"},
 		"volume type":      {ok + "  blockDeviceMappings: [{deviceName: a, ebs: {volumeSize: 1G, volumeType: ssd}}]", "spec.blockDeviceMappings[0].ebs.volumeType", "gp3"},
 		"metadata":         {ok + "  metadataOptions: {httpTokens: maybe}", "spec.metadataOptions.httpTokens", "optional or required"},
 		"hop limit":        {ok + "  metadataOptions: {httpPutResponseHopLimit: 65}", "spec.metadataOptions.httpPutResponseHopLimit", "between 1 and 64"},
 		"empty tag":        {ok + "  tags: {'': x}", "spec.tags", "empty"},
+		"tag of AWS":       {ok + "  tags: {a: b, 'Aws:x': x}", "spec.tags", `"Aws:x" cannot be set`},
+		"long tag key":     {ok + "  tags: {" + strings.Repeat("k", 129) + ": x}", "spec.tags", "128 characters"},
+		"long tag value":   {ok + "  tags: {x: " + strings.Repeat("v", 257) + "}", "spec.tags", "256 in a value"},
 		"several problems": {"  launchTemplate: mine\n  amiFamily: Ubuntu", "spec.subnetSelector", "; spec.amiFamily: "},
 	} {
 		t.Run(name, func(t *testing.T) {

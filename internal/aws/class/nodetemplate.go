@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"karpenter/api/aws/v1alpha1"
 	"karpenter/internal/cloud"
@@ -67,9 +69,7 @@ func fromSpec(ref world.ClassRef, s *v1alpha1.AWSNodeTemplateSpec, prefix string
 	problems = append(problems, more...)
 	c.BlockDevices, more = blockDevices(s.BlockDeviceMappings)
 	problems = append(problems, more...)
-	if _, ok := s.Tags[""]; ok {
-		problems = append(problems, problem{"tags", "a key is empty: every tag needs a key"})
-	}
+	problems = append(problems, checkTags(s.Tags)...)
 	return c, bad(ref, prefix, problems)
 }
 
@@ -130,6 +130,22 @@ func checkFamily(family string) []problem {
 		return nil
 	}
 	return []problem{{"amiFamily", fmt.Sprintf("%q is not supported yet: use %s, or name a launchTemplate of your own", family, AL2)}}
+}
+
+// checkTags: how many a machine may have is known only together with ours.
+func checkTags(tags map[string]string) []problem {
+	var out []problem
+	for _, k := range slices.Sorted(maps.Keys(tags)) {
+		switch {
+		case k == "":
+			out = append(out, problem{"tags", "a key is empty: every tag needs a key"})
+		case utf8.RuneCountInString(k) > 128 || utf8.RuneCountInString(tags[k]) > 256:
+			out = append(out, problem{"tags", fmt.Sprintf("%q is too long: EC2 takes 128 characters in a key and 256 in a value", k)})
+		case strings.HasPrefix(strings.ToLower(k), "aws:"):
+			out = append(out, problem{"tags", fmt.Sprintf("%q cannot be set: keys that begin with aws: are for AWS only", k)})
+		}
+	}
+	return out
 }
 
 func metadata(m *v1alpha1.MetadataOptions) Metadata {

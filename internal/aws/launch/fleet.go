@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -26,24 +27,25 @@ type Plan struct {
 }
 
 // Order builds the launch: one launch template per image, and a fleet request
-// that names every offering. Errors: *cloud.BadClassError about the user data,
-// *cloud.NoCapacityError if no zone has a subnet.
+// that names every offering. Errors: *cloud.BadClassError about the tags or
+// the user data, *cloud.NoCapacityError if no zone has a subnet.
 func (p Plan) Order() (Order, error) {
+	tags, err := p.tags()
+	if err != nil {
+		return Order{}, err
+	}
+	userData, err := p.userData()
+	if err != nil {
+		return Order{}, err
+	}
 	base := BaseTags(p.Class, p.Cluster, p.Request)
 	o := Order{
 		Fleet: Fleet{
 			CapacityType: p.CapacityType,
 			Context:      p.Class.Context,
-			Tags:         MachineTags(base, p.Cluster, p.Request),
+			Tags:         tags,
 		},
 		Types: make(map[string]Promise, len(p.Candidates)),
-	}
-	userData := ""
-	if p.Class.LaunchTemplate == "" {
-		var err error
-		if userData, err = p.userData(); err != nil {
-			return Order{}, &cloud.BadClassError{Class: p.Class.Ref, Field: "spec.userData", Problem: err.Error()}
-		}
 	}
 	for _, image := range p.images() {
 		config := Config{Template: p.Class.LaunchTemplate, Version: latest, ImageID: image, Overrides: p.overrides(image)}
@@ -95,7 +97,31 @@ func (p Plan) overrides(image string) []Override {
 	return out
 }
 
+// Check tells, without asking AWS, whether EC2 would take what class, settings
+// and request say about a machine: *cloud.BadClassError about tags or user data.
+func Check(c *class.Class, cl *Cluster, req *cloud.LaunchRequest) error {
+	p := Plan{Class: c, Cluster: cl, Request: req, CapacityType: label.OnDemand}
+	if _, err := p.tags(); err != nil {
+		return err
+	}
+	_, err := p.userData()
+	return err
+}
+
+func (p Plan) tags() ([]Tag, error) {
+	tags := MachineTags(BaseTags(p.Class, p.Cluster, p.Request), p.Cluster, p.Request)
+	if len(tags) > mostTags {
+		return nil, &cloud.BadClassError{Class: p.Class.Ref, Field: "spec.tags", Problem: fmt.Sprintf(
+			"with those of the setting aws.tags and ours a machine has %d tags, and EC2 takes %d: take some off", len(tags), mostTags)}
+	}
+	return tags, nil
+}
+
+// userData is empty where the user's own launch template says it.
 func (p Plan) userData() (string, error) {
+	if p.Class.LaunchTemplate != "" {
+		return "", nil
+	}
 	labels := map[string]string{label.CapacityType: p.CapacityType}
 	for k, v := range p.Request.Labels {
 		labels[k] = v
@@ -103,7 +129,7 @@ func (p Plan) userData() (string, error) {
 	if p.Request.Pool != "" {
 		labels[p.Request.PoolLabel] = p.Request.Pool
 	}
-	return AL2UserData(Boot{
+	text, err := AL2UserData(Boot{
 		Cluster:       p.Cluster,
 		Kubelet:       p.Request.Kubelet,
 		Labels:        labels,
@@ -111,6 +137,10 @@ func (p Plan) userData() (string, error) {
 		StartupTaints: p.Request.StartupTaints,
 		Custom:        p.Class.UserData,
 	})
+	if err != nil {
+		return "", &cloud.BadClassError{Class: p.Class.Ref, Field: "spec.userData", Problem: err.Error()}
+	}
+	return text, nil
 }
 
 // Describe names, in words for errors, what was refused: the distinct codes

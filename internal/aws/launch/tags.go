@@ -13,6 +13,9 @@ const (
 	TokenTag = "karpenter.sh/launch-token"
 )
 
+// mostTags is how many EC2 takes on one thing.
+const mostTags = 50
+
 // OwnedTag is the tag key, with the value "owned", of everything that belongs
 // to the cluster.
 func OwnedTag(cluster string) string { return "kubernetes.io/cluster/" + cluster }

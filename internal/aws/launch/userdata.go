@@ -38,9 +38,12 @@ type Boot struct {
 
 const boundary = "//"
 
+// mostUserData is how many bytes EC2 takes, before they are encoded.
+const mostUserData = 16 << 10
+
 // AL2UserData writes the user data of Amazon Linux 2: the parts of the custom
 // user data, then a script that calls the bootstrap program of the image. An
-// error is about the custom user data.
+// error is about the custom user data, or about the length of the whole.
 func AL2UserData(b Boot) (string, error) {
 	var body bytes.Buffer
 	w := multipart.NewWriter(&body)
@@ -59,7 +62,11 @@ func AL2UserData(b Boot) (string, error) {
 		return "", fmt.Errorf("writing user data: %w", err)
 	}
 	head := "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"" + boundary + "\"\n\n"
-	return head + strings.ReplaceAll(body.String(), "\r", ""), nil
+	text := head + strings.ReplaceAll(body.String(), "\r", "")
+	if len(text) > mostUserData {
+		return "", fmt.Errorf("with the script that joins the cluster (labels, taints and kubelet settings are in it) it is %d bytes long, and EC2 takes %d: shorten it, or let it fetch what is long", len(text), mostUserData)
+	}
+	return text, nil
 }
 
 // copyParts copies the parts of a MIME document, headers and bodies as they
