@@ -14,6 +14,9 @@ import (
 // for a new object, after is nil for one that is gone. It is safe for concurrent
 // use.
 func (p *Planner) Notice(before, after client.Object) {
+	if claim, ok := before.(*apiv1.NodeClaim); ok && after == nil {
+		p.Mirror.Forget(claim.Name)
+	}
 	if !p.matters(before, after) {
 		return
 	}

@@ -70,6 +70,7 @@ type Planner struct {
 type viewer interface {
 	View(ctx context.Context, now time.Time, policy world.Policy, nominationWindow time.Duration) (*mirror.View, error)
 	Claim(r world.Record, now time.Time)
+	Forget(claim string)
 	Intent(claim, method string, now time.Time)
 	Deleted(claim string, now time.Time)
 	Expect(node string, until time.Time)

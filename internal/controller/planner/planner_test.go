@@ -210,6 +210,31 @@ func TestABurstOfPodsIsOnePlan(t *testing.T) {
 	}
 }
 
+// A NodeClaim that was refused, for example for want of capacity, may come and
+// go between two snapshots; its pods are planned anew within a batch window.
+func TestARefusedMachineIsPlannedAnewAtOnce(t *testing.T) {
+	p := pending("a", "1")
+	r := newRig(t, provisioner(), p)
+	r.Notice(nil, p)
+	r.pass(2 * time.Second)
+	first := r.claims()[0]
+	first.Finalizers = nil
+	if err := r.kube.Update(t.Context(), &first); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.kube.Delete(t.Context(), &first); err != nil {
+		t.Fatal(err)
+	}
+	r.Notice(&first, nil)
+	if next := r.pass(2500 * time.Millisecond); next != 3*time.Second {
+		t.Errorf("the next pass is at %s", next)
+	}
+	r.pass(3 * time.Second)
+	if c := r.claims(); len(c) != 1 || c[0].Name == first.Name {
+		t.Errorf("claims %v", c)
+	}
+}
+
 func TestWhatDoesNotFitIsExplainedAndTriedAgain(t *testing.T) {
 	r := newRig(t, provisioner(), pending("huge", "5"), pending("odd", "1", func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"intent": "apps"} }))
 	r.Notice(nil, pending("huge", "5"))

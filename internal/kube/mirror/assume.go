@@ -8,8 +8,7 @@ import (
 )
 
 // assumeFor is how long a write counts without being seen. The watch is behind
-// by milliseconds; this bounds the harm of one that never shows a write, for
-// example because the object was gone again before the next snapshot.
+// by milliseconds; this bounds the harm of one that never shows a write.
 const assumeFor = time.Minute
 
 // assumed holds writes of ours that the watch may not show yet.
@@ -41,6 +40,14 @@ func (m *Mirror) Claim(r world.Record, now time.Time) {
 	m.assumed.mu.Lock()
 	defer m.assumed.mu.Unlock()
 	m.assumed.claims[r.Name] = assumedClaim{r, now.Add(assumeFor)}
+}
+
+// Forget ends the counting of a NodeClaim that the watch has shown to be gone.
+// It may have come and gone between two snapshots, so that none has seen it.
+func (m *Mirror) Forget(claim string) {
+	m.assumed.mu.Lock()
+	defer m.assumed.mu.Unlock()
+	delete(m.assumed.claims, claim)
 }
 
 // Intent counts an intent that was just written on a NodeClaim, or taken back
