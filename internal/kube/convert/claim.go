@@ -25,7 +25,8 @@ type Machine struct {
 	// Labels that the plan decided on, those of the pool among them.
 	Labels map[string]string
 	Pods   []world.ObjectName
-	// Annotations on the NodeClaim beside those of the pool.
+	// Annotations on the NodeClaim beside those of the pool, of which only the
+	// controller's own are left out.
 	Annotations map[string]string
 }
 
@@ -57,6 +58,7 @@ func Claim(pool world.Pool, m Machine) *karpv1.NodeClaim {
 	maps.Copy(c.Labels, m.Labels)
 	c.Labels[d.PoolLabel] = pool.Name
 	maps.Copy(c.Annotations, pool.Annotations)
+	maps.DeleteFunc(c.Annotations, func(key, _ string) bool { return dialect.Control(key) })
 	maps.Copy(c.Annotations, m.Annotations)
 	if len(m.Pods) > 0 {
 		c.Annotations[dialect.AnnotationPlannedPods] = plannedPods(m.Pods)

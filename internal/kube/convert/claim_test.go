@@ -87,6 +87,23 @@ func TestClaim(t *testing.T) {
 	}
 }
 
+// TestControlAnnotationsAreNotThePools: a pool cannot make a machine look as if
+// it were to go, launched, or bought for somebody.
+func TestControlAnnotationsAreNotThePools(t *testing.T) {
+	p := pool(t, `{providerRef: {name: default}}`)
+	p.Annotations = map[string]string{
+		"karpenter.sh/nodeclaim-termination-timestamp": "2030-01-01T14:00:00Z", "karpenter.sh/disruption-intent": "{}",
+		"karpenter.sh/launch-request": "{}", "karpenter.sh/planned-pods": "default/x", "karpenter.sh/replaces": "x",
+		"karpenter.sh/emptiness-timestamp": "2030-01-01T14:00:00Z", "compatibility.karpenter.sh/provider": "{}",
+		"karpenter.sh/do-not-disrupt": "true", "note": "mine",
+	}
+	got := Claim(p, Machine{Annotations: map[string]string{"karpenter.sh/replaces": "command"}}).Annotations
+	want := map[string]string{"karpenter.sh/do-not-disrupt": "true", "note": "mine", "karpenter.sh/replaces": "command"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestRecordStatus(t *testing.T) {
 	c := &karpv1.NodeClaim{}
 	if err := yaml.UnmarshalStrict([]byte(`

@@ -37,6 +37,10 @@ const (
 	// AnnotationTerminationTimestamp holds, in RFC 3339, when draining ends
 	// whatever is left.
 	AnnotationTerminationTimestamp = "karpenter.sh/nodeclaim-termination-timestamp"
+	// AnnotationDisruptionIntent says why a machine was chosen to go.
+	AnnotationDisruptionIntent = "karpenter.sh/disruption-intent"
+	// AnnotationReplaces is on a machine that was bought as a replacement.
+	AnnotationReplaces = "karpenter.sh/replaces"
 )
 
 // Annotations of Nodes and Pods. Those that keep something from being moved
@@ -52,6 +56,17 @@ const (
 	// AnnotationMirrorPod is on pods that a kubelet made from a file.
 	AnnotationMirrorPod = "kubernetes.io/config.mirror"
 )
+
+// control are the annotations with which the controller keeps its own state.
+var control = map[string]bool{
+	AnnotationLaunchRequest: true, AnnotationPlannedPods: true, AnnotationInlineProvider: true,
+	AnnotationTerminationTimestamp: true, AnnotationDisruptionIntent: true, AnnotationReplaces: true,
+	AnnotationEmptinessTimestamp: true,
+}
+
+// Control reports whether the annotation is the controller's own: nobody else
+// may set it, so it is never taken from what people write on a pool.
+func Control(annotation string) bool { return control[annotation] }
 
 // Taints in the life of a node.
 var (

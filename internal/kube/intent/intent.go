@@ -8,14 +8,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"karpenter/internal/kube/dialect"
 )
 
 // Annotation of a NodeClaim that was chosen to go.
-const Annotation = "karpenter.sh/disruption-intent"
+const Annotation = dialect.AnnotationDisruptionIntent
 
 // ReplacesAnnotation of a NodeClaim that was bought as a replacement holds the
 // id of the command.
-const ReplacesAnnotation = "karpenter.sh/replaces"
+const ReplacesAnnotation = dialect.AnnotationReplaces
 
 // Intent says why a machine goes and what it waits for.
 type Intent struct {
