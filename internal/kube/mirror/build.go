@@ -28,6 +28,7 @@ type build struct {
 	claims   map[string]world.Record // by name, assumed ones included
 	intents  map[string]string       // claim → method
 	deleting map[string]bool         // claims whose deletion is assumed
+	bereft   map[string]time.Time    // see [Mirror]
 
 	bound    map[string][]world.Pod // by node
 	waiting  []podEntry             // unbound and wanting a place
@@ -109,7 +110,7 @@ func (b *build) pods() {
 }
 
 // nodes joins nodes and claims by provider ID. A claim without a node is a
-// place of its own.
+// place of its own; one that has lost its node is on its way out.
 func (b *build) nodes() {
 	b.byClaim, b.byNode = map[string]int{}, map[string]int{}
 	byProvider := map[string]string{}
@@ -129,7 +130,9 @@ func (b *build) nodes() {
 	for _, name := range b.claimNames() {
 		if !b.hasNode(name) {
 			r := b.claims[name]
-			b.add(convert.Booting(r, b.catalogOf(r)), name)
+			n := convert.Booting(r, b.catalogOf(r))
+			n.Deleting = n.Deleting || r.Registered.True() && b.lost(name)
+			b.add(n, name)
 		}
 	}
 }

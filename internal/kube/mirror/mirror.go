@@ -29,6 +29,9 @@ type Mirror struct {
 	assumed  assumed
 	cache    cache
 	version  uint64
+	// bereft are the claims that were registered and have no Node, by name, since
+	// when. A restart loses them, which costs the same patience once more.
+	bereft map[string]time.Time
 }
 
 // Catalogs tells what a pool can buy now; trouble is part of the answer.
@@ -90,7 +93,7 @@ func (m *Mirror) View(ctx context.Context, now time.Time, policy world.Policy, n
 	defer m.cache.mu.Unlock()
 	m.version++
 	m.cache.round = m.version
-	b := &build{mirror: m, now: now, window: nominationWindow, listed: &l, view: &View{
+	b := &build{mirror: m, now: now, window: nominationWindow, listed: &l, bereft: map[string]time.Time{}, view: &View{
 		Snapshot:  &world.Snapshot{Version: m.version, Policy: policy},
 		Nominated: map[world.ObjectName]string{}, Promised: map[world.ObjectName]string{}, Leaving: map[world.ObjectName]string{}, UIDs: map[world.ObjectName]string{},
 	}}
@@ -105,6 +108,7 @@ func (m *Mirror) View(ctx context.Context, now time.Time, policy world.Policy, n
 	b.daemons()
 	b.usage()
 	m.cache.sweep(b.claims)
+	m.bereft = b.bereft
 	world.SortPools(b.view.Pools)
 	world.SortNodes(b.view.Nodes)
 	world.SortPending(b.view.Pending)

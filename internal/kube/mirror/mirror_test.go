@@ -399,6 +399,35 @@ func TestWritesCountBeforeTheWatchShowsThem(t *testing.T) {
 	}
 }
 
+// A machine that was registered and has no Node any more is waited for, but not
+// for long: its pods are planned anew.
+func TestAMachineThatLostItsNodeGivesNoRoom(t *testing.T) {
+	registered := func(c *apiv1.NodeClaim) {
+		launched(c)
+		c.Status.Conditions = []metav1.Condition{{Type: apiv1.ConditionRegistered, Status: "True", LastTransitionTime: metav1.NewTime(t0.Add(-time.Hour))}}
+	}
+	m, c := mirrorOf(t, claim("c", registered), pod("p", unschedulable), pod("q", unschedulable))
+	waits, gone := "node c claim=c pool=test booting [cpu 3900m, pods 50] p*\npending q\n", "node c claim=c pool=test booting deleting [cpu 3900m, pods 50]\npending p\npending q\n"
+	back := "node node-c claim=c pool=test joining [cpu 3900m, pods 50] p*\npending q\n"
+	look := func(after time.Duration, want string) {
+		t.Helper()
+		if got := words(view(t, m, t0.Add(after))); got != want {
+			t.Errorf("after %s got\n%swant\n%s", after, got, want)
+		}
+	}
+	look(0, waits)
+	look(nodeless-1, waits)
+	look(nodeless, gone)
+	if err := c.Create(t.Context(), nodeOf("c", label.Registered)); err != nil {
+		t.Fatal(err)
+	}
+	look(nodeless+1, back)
+	if err := c.Delete(t.Context(), nodeOf("c")); err != nil {
+		t.Fatal(err)
+	}
+	look(nodeless+2, waits) // the patience begins anew
+}
+
 func TestExpectedNodes(t *testing.T) {
 	m, _ := mirrorOf(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
 	m.Expect("n", t0.Add(time.Second))
