@@ -424,11 +424,29 @@ func FuzzLessIsNotWorse(f *testing.F) {
 	fuzz(f, func(t *testing.T, seed uint64) {
 		d := newDice(seed)
 		s := d.world(false)
+		for i := range s.Pending {
+			p := &s.Pending[i]
+			if d.chance(15) {
+				p.Volumes = world.VolumeTerms{d.requirements(2), {{Key: label.Zone, Op: label.In, Values: []string{"b"}}}}
+			}
+			for k := range d.IntN(20) / 15 * 2 {
+				p.Attach = append(p.Attach, world.Attachment{Driver: "ebs", Volume: fmt.Sprint(p.Name, k)})
+			}
+		}
+		for _, c := range s.Catalogs {
+			for i := range c.Types {
+				c.Types[i].AttachLimits = []quantity.Amount{{Name: "ebs", Value: 1 + d.Int64N(4)}}
+			}
+		}
 		before := Solve(s, Options{})
 		was := placed(&before)
 		victim := d.IntN(len(s.Pending))
 		p := &s.Pending[victim]
-		switch d.IntN(5) {
+		switch d.IntN(7) {
+		case 5:
+			p.Volumes = nil
+		case 6:
+			p.Attach = nil
 		case 0:
 			p.Selector = nil
 		case 1:

@@ -105,7 +105,8 @@ type grown struct {
 // grow says what a planned machine would become with one more pod of the class.
 func (f *finisher) grow(i int, c *class) (best grown, ok bool) {
 	p, m := f.p, &f.p.machines[i]
-	if len(m.picks) == 0 {
+	undecided := slices.ContainsFunc(c.rules.keys, func(k int) bool { return f.spots[i].values[k] == open })
+	if len(m.picks) == 0 || !undecided && f.board.check(c.rules, f.spots[i]).kind != kept {
 		return best, false
 	}
 	need := m.need(c.request)
