@@ -149,6 +149,7 @@ func (p *Planner) replace(ctx context.Context, v *mirror.View, cmd command, chec
 	for _, m := range checked.Replace {
 		rec, err := p.buy(ctx, v, m, map[string]string{intent.ReplacesAnnotation: cmd.id})
 		if err != nil {
+			p.tellPool(v, m.Pool, err)
 			for _, t := range checked.Remove {
 				err = errors.Join(err, p.unmark(ctx, t))
 			}

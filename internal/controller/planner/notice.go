@@ -22,6 +22,9 @@ func (p *Planner) Notice(before, after client.Object) {
 	}
 	p.mu.Lock()
 	p.window.Trigger(p.Now())
+	if _, pool := after.(*v1alpha5.Provisioner); pool {
+		p.refused = nil // what was wrong may have been put right
+	}
 	p.mu.Unlock()
 	select {
 	case p.woken() <- struct{}{}:

@@ -53,10 +53,11 @@ type Planner struct {
 	// Watch notes that a pass begins, and returns what to call at its end.
 	Watch func(pass string) (end func())
 
-	mu     sync.Mutex
-	window Window
-	known  map[types.UID]bool // pods that the last plan has seen
-	wake   chan struct{}
+	mu      sync.Mutex
+	window  Window
+	known   map[types.UID]bool // pods that the last plan has seen
+	refused map[string]refusal // machines of the last plan, by pool and pods
+	wake    chan struct{}
 
 	nextTick time.Time
 	retryAt  time.Time

@@ -3,6 +3,7 @@ package planner
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -13,11 +14,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -47,7 +51,9 @@ type rig struct {
 	kube   client.Client
 	now    time.Time
 	events []string
-	refuse error // of the ledger
+	refuse error  // of the ledger
+	only   string // what it refuses: the machine of this pod; empty: every one
+	begun  int
 }
 
 func (r *rig) Event(o runtime.Object, _, reason, message string) {
@@ -56,7 +62,8 @@ func (r *rig) Event(o runtime.Object, _, reason, message string) {
 }
 
 func (r *rig) Begin(ctx context.Context, pool world.Pool, m ledger.Machine) (world.Record, error) {
-	if r.refuse != nil {
+	r.begun++
+	if r.refuse != nil && (r.only == "" || m.Pods[0].Name == r.only) {
 		return world.Record{}, r.refuse
 	}
 	l := ledger.Ledger{Client: r.kube, Now: func() time.Time { return r.now }}
@@ -232,6 +239,39 @@ func TestARefusedMachineIsPlannedAnewAtOnce(t *testing.T) {
 	r.pass(3 * time.Second)
 	if c := r.claims(); len(c) != 1 || c[0].Name == first.Name {
 		t.Errorf("claims %v", c)
+	}
+}
+
+// A NodeClaim that the API server does not take is told to its pods and pool,
+// keeps no other machine, and is asked for again ever later, or when the pool
+// has changed.
+func TestANodeClaimThatIsInvalid(t *testing.T) {
+	bad := pending("bad", "3")
+	r := newRig(t, provisioner(), bad, pending("good", "3"))
+	r.only = "bad"
+	r.refuse = fmt.Errorf("writing down: %w", apierrors.NewInvalid(schema.GroupKind{Group: "karpenter.sh", Kind: "NodeClaim"}, "test-x7k2p",
+		field.ErrorList{field.Invalid(field.NewPath("metadata", "annotations"), "a b", "not a name")}))
+	r.Notice(nil, bad)
+	r.pass(time.Second)
+	const why = `the API server refuses its NodeClaim: metadata.annotations: Invalid value: "a b": not a name`
+	if len(r.claims()) != 1 || r.said("bad FailedScheduling: no node can be made for this pod: provisioner test: "+why) != 1 || r.said("test FailedProvisioning: no node can be made: "+why) != 1 {
+		t.Errorf("%d claims, events %q", len(r.claims()), r.events)
+	}
+	var tries []int // after how many seconds
+	for s := 2; s < 200; s++ {
+		before := r.begun
+		if r.pass(time.Duration(s) * time.Second); r.begun > before {
+			tries = append(tries, s)
+		}
+	}
+	if want := []int{11, 31, 71, 131, 191}; !slices.Equal(tries, want) {
+		t.Errorf("asked again after %v, want %v", tries, want)
+	}
+	r.refuse = nil
+	r.Notice(provisioner(), provisioner(func(p *v1alpha5.Provisioner) { p.Generation = 2 }))
+	r.pass(201 * time.Second)
+	if len(r.claims()) != 2 {
+		t.Errorf("%d claims after the pool was put right", len(r.claims()))
 	}
 }
 

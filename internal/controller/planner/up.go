@@ -45,17 +45,7 @@ func (p *Planner) up(ctx context.Context, set settings.Settings) error {
 	if len(plan.Machines) > 0 {
 		p.Log.Info("computed new nodes", "newNodes", len(plan.Machines), "pods", podsOf(plan.Machines), "pricePerHour", plan.Price().String())
 	}
-	for _, m := range plan.Machines {
-		rec, buyErr := p.buy(ctx, v, m, nil)
-		if buyErr != nil {
-			err = errors.Join(err, buyErr)
-			continue
-		}
-		p.Metrics.Created("provisioned", m.Pool)
-		for _, pod := range m.Pods {
-			p.tell(v, pod, corev1.EventTypeNormal, "Nominated", fmt.Sprintf("pod should run on a new node of %s, nodeclaim %s", m.Pool, rec.Name))
-		}
-	}
+	err = p.provision(ctx, v, plan.Machines)
 	return errors.Join(err, p.nominations(ctx, set, v, plan.Placements))
 }
 
