@@ -49,7 +49,8 @@ lab-down: ## stop the lab and everything it started
 lab-status: ## say what runs
 	@$(LAB) run ./cmd/lab status
 
-bench: ## benchmarks: time and memory
+bench: ## benchmarks: the scheduling workloads next to the reference, then time and memory
+	@$(GO) run ./bench/cmd/table
 	@$(GO) test -run '^$$' -bench . -benchmem ./internal/...
 
 test-aws: ## the provider's suite against moto_server (where it is installed)

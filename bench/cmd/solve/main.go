@@ -9,7 +9,10 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"runtime/pprof"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -40,7 +43,8 @@ func run(in, out, profile string, policy world.Policy) error {
 		return fmt.Errorf("reading %s: %w", in, err)
 	}
 	raw = nil
-	runtime.GC()
+	debug.FreeOSMemory()
+	resetPeak()
 	if profile != "" {
 		f, err := os.Create(profile)
 		if err != nil {
@@ -89,5 +93,22 @@ func measure() usage {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	seconds := func(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
-	return usage{seconds(u.Utime) + seconds(u.Stime), m.TotalAlloc, m.Mallocs, u.Maxrss << 10}
+	return usage{seconds(u.Utime) + seconds(u.Stime), m.TotalAlloc, m.Mallocs, peakRSS()}
+}
+
+// resetPeak makes the kernel measure peak memory from here, so that loading the
+// problem is left out.
+func resetPeak() { _ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) }
+
+// peakRSS is the most memory held since resetPeak, in bytes; 0 where the kernel
+// does not say.
+func peakRSS() int64 {
+	raw, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	_, after, _ := strings.Cut(string(raw), "VmHWM:")
+	line, _, _ := strings.Cut(after, "kB")
+	n, _ := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+	return n << 10
 }
