@@ -80,6 +80,7 @@ type viewer interface {
 // beginner is what the planner needs of the ledger.
 type beginner interface {
 	Begin(context.Context, world.Pool, ledger.Machine) (world.Record, error)
+	Plan(ctx context.Context, claim string, pods []world.ObjectName) error
 }
 
 // Pass does everything that is due and returns when it wants to run again at

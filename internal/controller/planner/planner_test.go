@@ -66,8 +66,15 @@ func (r *rig) Begin(ctx context.Context, pool world.Pool, m ledger.Machine) (wor
 	if r.refuse != nil && (r.only == "" || m.Pods[0].Name == r.only) {
 		return world.Record{}, r.refuse
 	}
-	l := ledger.Ledger{Client: r.kube, Now: func() time.Time { return r.now }}
-	return l.Begin(ctx, pool, m)
+	return r.book().Begin(ctx, pool, m)
+}
+
+func (r *rig) Plan(ctx context.Context, claim string, pods []world.ObjectName) error {
+	return r.book().Plan(ctx, claim, pods)
+}
+
+func (r *rig) book() *ledger.Ledger {
+	return &ledger.Ledger{Client: r.kube, Now: func() time.Time { return r.now }}
 }
 
 func newRig(t *testing.T, objects ...client.Object) *rig {
@@ -349,6 +356,34 @@ func TestPodsForExistingNodesAreNominatedAndTakenBack(t *testing.T) {
 	}
 }
 
+// Pods that are planned onto a machine that boots are written down with those
+// for which it was bought; once it is launched, and once.
+func TestPodsForBootingMachinesAreWrittenDown(t *testing.T) {
+	r := newRig(t, provisioner(), pending("a", "1"))
+	r.Notice(nil, pending("a", "1"))
+	r.pass(time.Second)
+	planned := func(when string, want string) {
+		t.Helper()
+		if c := r.claims(); len(c) != 1 || c[0].Annotations[dialect.AnnotationPlannedPods] != want {
+			t.Errorf("%s: claims %+v, want one for %s", when, c, want)
+		}
+	}
+	if err := r.kube.Create(t.Context(), pending("b", "1")); err != nil {
+		t.Fatal(err)
+	}
+	r.pass(11 * time.Second)
+	planned("not launched", "default/a")
+	c := r.claims()[0]
+	c.Status.ProviderID = "aws:///a/i-1"
+	if err := r.kube.Status().Update(t.Context(), &c); err != nil {
+		t.Fatal(err)
+	}
+	r.pass(21 * time.Second)
+	planned("launched", "default/a,default/b")
+	r.pass(31 * time.Second)
+	planned("later", "default/a,default/b")
+}
+
 func TestEmptyMachinesGo(t *testing.T) {
 	r := newRig(t, append(append(machine("a", emptySince(t0)), machine("b", emptySince(t0))...), provisioner())...)
 	r.pass(29 * time.Second)
@@ -436,5 +471,13 @@ func TestMetricsAreWellFormed(t *testing.T) {
 	}
 	if problems, err := promlint.NewWithMetricFamilies(families).Lint(); err != nil || len(problems) > 0 {
 		t.Error(problems, err)
+	}
+}
+
+func TestTheLogHasTheClosestReason(t *testing.T) {
+	for want, reasons := range map[string][]string{"": nil, "a": {"a"}, "a; and 2 other reason(s)": {"a", "b", "c"}} {
+		if got := closest(reasons); got != want {
+			t.Errorf("%q: got %q, want %q", reasons, got, want)
+		}
 	}
 }

@@ -45,7 +45,7 @@ func (p *Planner) up(ctx context.Context, set settings.Settings) error {
 	if len(plan.Machines) > 0 {
 		p.Log.Info("computed new nodes", "newNodes", len(plan.Machines), "pods", podsOf(plan.Machines), "pricePerHour", plan.Price().String())
 	}
-	err = p.provision(ctx, v, plan.Machines)
+	err = errors.Join(p.provision(ctx, v, plan.Machines), p.promise(ctx, v, plan.Placements))
 	return errors.Join(err, p.nominations(ctx, set, v, plan.Placements))
 }
 
@@ -123,12 +123,12 @@ func (p *Planner) explain(v *mirror.View, plan schedule.Plan) {
 		for _, r := range u.Reasons {
 			words = append(words, r.String())
 		}
-		text := strings.Join(words, "; ")
+		p.tell(v, u.Pod, corev1.EventTypeWarning, "FailedScheduling", "no node can be made for this pod: "+strings.Join(words, "; "))
+		text := closest(words)
 		if waiting[text] == nil {
 			texts = append(texts, text)
 		}
 		waiting[text] = append(waiting[text], u.Pod)
-		p.tell(v, u.Pod, corev1.EventTypeWarning, "FailedScheduling", "no node can be made for this pod: "+text)
 	}
 	for _, text := range texts {
 		if pods := waiting[text]; !p.said[text] {
@@ -148,6 +148,15 @@ func (p *Planner) explain(v *mirror.View, plan schedule.Plan) {
 	}
 }
 
+// closest is the reason that comes closest to a fit, for the log; the event of
+// the pod has all of them.
+func closest(reasons []string) string {
+	if more := len(reasons) - 1; more > 0 {
+		return fmt.Sprintf("%s; and %d other reason(s)", reasons[0], more)
+	}
+	return strings.Join(reasons, "")
+}
+
 // tell publishes an event about a pending pod; one that still runs somewhere
 // is not told that it should move.
 func (p *Planner) tell(v *mirror.View, name world.ObjectName, kind, reason, text string) {
@@ -157,6 +166,30 @@ func (p *Planner) tell(v *mirror.View, name world.ObjectName, kind, reason, text
 	pod := &corev1.Pod{}
 	pod.Namespace, pod.Name, pod.UID = name.Namespace, name.Name, types.UID(v.UIDs[name])
 	p.Events.Event(pod, kind, reason, text)
+}
+
+// promise writes down which pods are to run on machines that are not ready, so
+// that they are nominated as soon as those for which the machine was bought. A
+// record that is not launched is left alone: its launch is being written down.
+func (p *Planner) promise(ctx context.Context, v *mirror.View, placements []schedule.Placement) (failed error) {
+	boots := map[string]bool{}
+	for i := range v.Nodes {
+		n := &v.Nodes[i]
+		boots[n.Claim] = n.Claim != "" && n.ProviderID != "" && !n.Initialized
+	}
+	pods := map[string][]world.ObjectName{}
+	for _, pl := range placements {
+		if _, leaving := v.Leaving[pl.Pod]; !leaving && boots[pl.Claim] {
+			pods[pl.Claim] = append(pods[pl.Claim], pl.Pod)
+		}
+	}
+	for claim, names := range pods {
+		err := p.Ledger.Plan(ctx, claim, names)
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // else the next plan does it
+			failed = errors.Join(failed, fmt.Errorf("planning pods onto NodeClaim %s: %w", claim, err))
+		}
+	}
+	return failed
 }
 
 // nominations makes status.nominatedNodeName of the pending pods agree with the

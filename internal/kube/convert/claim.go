@@ -76,6 +76,17 @@ func Claim(pool world.Pool, m Machine) *karpv1.NodeClaim {
 	return c
 }
 
+// Plan adds pods to those for which the machine is meant.
+func Plan(c *karpv1.NodeClaim, pods []world.ObjectName) {
+	all := parsePods(c.Annotations[dialect.AnnotationPlannedPods])
+	for _, p := range pods {
+		if !slices.Contains(all, p) {
+			all = append(all, p)
+		}
+	}
+	metav1.SetMetaDataAnnotation(&c.ObjectMeta, dialect.AnnotationPlannedPods, plannedPods(all))
+}
+
 // plannedPods and parsePods are the two directions of one annotation. Neither
 // a namespace nor a name can hold a comma or a slash.
 func plannedPods(pods []world.ObjectName) string {

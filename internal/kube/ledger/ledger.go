@@ -53,6 +53,15 @@ func (l *Ledger) Begin(ctx context.Context, pool world.Pool, m Machine) (world.R
 	return convert.Record(claim), nil
 }
 
+// Plan writes down that the machine of the record is meant for these pods too.
+func (l *Ledger) Plan(ctx context.Context, name string, pods []world.ObjectName) error {
+	claim := &v1.NodeClaim{}
+	if err := l.Client.Get(ctx, client.ObjectKey{Name: name}, claim); err != nil {
+		return err
+	}
+	return l.patch(ctx, claim, func() { convert.Plan(claim, pods) })
+}
+
 // Prepared writes down the launch that is about to be sent. Nothing may be sent
 // that was not written down; a record that is being deleted takes nothing.
 func (l *Ledger) Prepared(ctx context.Context, claim *v1.NodeClaim, request cloud.Prepared) error {
