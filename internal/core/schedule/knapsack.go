@@ -31,7 +31,7 @@ func newKnapsack(s *stock, members []member, rent []float64) *knapsack {
 	k := &knapsack{stock: s, members: members, rent: rent}
 	pays, density := make([]float64, len(members)), make([]float64, len(members))
 	for _, lean := range leans {
-		var order []int
+		order := make([]int, 0, len(members))
 		for i, m := range members {
 			if s.left[m.class] == 0 {
 				continue
@@ -84,11 +84,12 @@ func (k *knapsack) bound(room []float64) float64 {
 // each of them.
 func (k *knapsack) best(total []float64, open func()) (best []portion, most float64) {
 	room := make([]float64, len(total))
+	out := make([]portion, 0, len(k.members))
 	for _, order := range k.orders {
 		for skip := range skips {
 			copy(room, total)
 			open()
-			var out []portion
+			out = out[:0]
 			var masks []label.Mask
 			worth := 0.0
 			for _, i := range order[min(skip, len(order)):] {
@@ -112,7 +113,7 @@ func (k *knapsack) best(total []float64, open func()) (best []portion, most floa
 			}
 			k.stats.Evaluations += int64(len(order))
 			if worth > most {
-				best, most = out, worth
+				best, most = append(best[:0], out...), worth
 			}
 		}
 	}

@@ -120,7 +120,7 @@ func compile(s *world.Snapshot, opt Options) *problem {
 // leave, and some have a place already. Pods that are not understood are set
 // aside.
 func (p *problem) collectPods(s *world.Snapshot) {
-	seen := map[world.ObjectName]bool{}
+	seen := make(map[world.ObjectName]bool, len(s.Pending))
 	add := func(pod *world.Pod) {
 		switch {
 		case seen[pod.ObjectName]:
