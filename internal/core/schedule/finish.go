@@ -82,18 +82,16 @@ func (f *finisher) close() {
 			if s.counts[t] == never || s.values[y.key] != open || !p.shopDecides(m.shop, y.key) {
 				continue
 			}
-			sure, all := newSet(len(m.suits)*64), true
-			for _, v := range p.valueSets(m.shop.market, y.key) {
-				switch {
-				case !meets(m.suits, v.offers):
-				case v.value >= 0 && b.count[t].sure[v.value] > 0:
-					sure.or(v.offers)
-				default:
-					all = false
-				}
-			}
-			if all {
+			known := func(v valueSet) bool { return v.value >= 0 && b.count[t].sure[v.value] > 0 }
+			sets := p.valueSets(m.shop.market, y.key)
+			if !slices.ContainsFunc(sets, func(v valueSet) bool { return meets(m.suits, v.offers) && !known(v) }) {
 				continue
+			}
+			sure := newSet(len(m.suits) * 64)
+			for _, v := range sets {
+				if known(v) {
+					sure.or(v.offers)
+				}
 			}
 			if sure.and(m.suits); !sure.empty() {
 				m.suits = sure
