@@ -89,7 +89,7 @@ func (f *finisher) close() {
 			}
 			sure := newSet(len(m.suits) * 64)
 			for _, v := range sets {
-				if known(v) {
+				if meets(m.suits, v.offers) && known(v) {
 					sure.or(v.offers)
 				}
 			}
