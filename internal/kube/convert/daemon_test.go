@@ -37,3 +37,18 @@ func TestRunningPodsTellWhatADaemonAsksFor(t *testing.T) {
 	see(pod("old-too", "2030-01-01T12:00:00Z", "400m", bound))
 	want(350, "the youngest counts")
 }
+
+// TestDaemonThatMatchesNoNode: required node affinity without an expression
+// matches nothing, so such a daemon takes no room anywhere.
+func TestDaemonThatMatchesNoNode(t *testing.T) {
+	set := &appsv1.DaemonSet{}
+	text := `{metadata: {namespace: kube-system, name: nowhere}, spec: {selector: {}, template: {spec: {containers: [{name: a}],
+affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{}]}}}}}}}`
+	if err := yaml.Unmarshal([]byte(text), set); err != nil {
+		t.Fatal(err)
+	}
+	got := Daemon(set).Template
+	if len(got.Terms) != 1 || len(got.Terms[0]) != 0 {
+		t.Errorf("terms %v, want one that is empty", got.Terms)
+	}
+}

@@ -124,6 +124,9 @@ func nodeAffinity(p *corev1.Pod, out *world.Pod) {
 			}
 		}
 		if len(out.Terms) == 0 {
+			// An empty term matches nothing; no terms at all would match
+			// everything, also for daemons, which are never refused.
+			out.Terms = [][]label.Requirement{{}}
 			refuse(out, "its required node affinity has no term with an expression, so it matches no node")
 		} else if !slices.ContainsFunc(out.Terms, func(t []label.Requirement) bool { return !avoidsPools(t) }) {
 			refuse(out, "it requires nodes without the label "+label.Provisioner+", and every node that is bought has it")
