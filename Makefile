@@ -9,7 +9,7 @@ MAKEFLAGS += --no-print-directory
 GO  := env CGO_ENABLED=0 go
 LAB := $(GO) -C lab
 
-.PHONY: help demo test test-unit test-crds test-lab check gen lab-up lab-down lab-status bench test-aws
+.PHONY: help demo test test-unit test-crds test-lab check gen lab-up lab-down lab-status bench agreement test-aws
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ lab-status: ## say what runs
 bench: ## benchmarks: the scheduling workloads next to the reference, then time and memory
 	@$(GO) run ./bench/cmd/table
 	@$(GO) test -run '^$$' -bench . -benchmem ./internal/...
+
+agreement: ## hold N random clusters (SEED=…) against kube-scheduler; what disagrees is saved as a test
+	@$(LAB) run ./cmd/agreement -n $(or $(N),2000) -seed $(or $(SEED),1) -save agreement/testdata
 
 test-aws: ## the provider's suite against moto_server (where it is installed)
 	@hack/test-aws.sh
