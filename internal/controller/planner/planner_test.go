@@ -252,6 +252,30 @@ func TestARefusedMachineIsPlannedAnewAtOnce(t *testing.T) {
 // A NodeClaim that the API server does not take is told to its pods and pool,
 // keeps no other machine, and is asked for again ever later, or when the pool
 // has changed.
+// TestAPodThatCannotLeaveBuysNothing: neither alone nor beside a pod that waits.
+func TestAPodThatCannotLeaveBuysNothing(t *testing.T) {
+	stays := pending("stays", "3", on("n1"), func(p *corev1.Pod) { p.Annotations = map[string]string{dialect.AnnotationDoNotEvict: "true"} })
+	r := newRig(t, append(machine("n1"), provisioner(), stays)...)
+	before := len(r.claims())
+	c := r.claims()[0]
+	c.Finalizers = []string{dialect.FinalizerTermination}
+	if err := r.kube.Update(t.Context(), &c); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.kube.Delete(t.Context(), &c); err != nil {
+		t.Fatal(err)
+	}
+	other := pending("other", "1", func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"no": "such"} })
+	if err := r.kube.Create(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	r.Notice(nil, other)
+	r.pass(2 * time.Second)
+	if n := len(r.claims()) - before; n != 0 {
+		t.Errorf("%d machines were bought for a pod that cannot leave", n)
+	}
+}
+
 func TestANodeClaimThatIsInvalid(t *testing.T) {
 	bad := pending("bad", "3")
 	r := newRig(t, provisioner(), bad, pending("good", "3"))
