@@ -188,8 +188,7 @@ func Ensure(ctx context.Context, programs []Program, progress *Progress) error {
 // sources cost about a second. It says nothing unless it takes long; progress
 // may be nil.
 func Refresh(ctx context.Context, p Program, progress *Progress) error {
-	// Written in place: go then sees that nothing changed and does not link.
-	refresh := func(ctx context.Context, line func(string)) error { return compile(ctx, p, p.Path(), line) }
+	refresh := func(ctx context.Context, line func(string)) error { return create(ctx, p, line) }
 	if progress == nil {
 		return refresh(ctx, func(string) {})
 	}
@@ -202,6 +201,13 @@ func Refresh(ctx context.Context, p Program, progress *Progress) error {
 func create(ctx context.Context, p Program, line func(string)) error {
 	tmp := filepath.Join(p.Out, fmt.Sprintf(".%s.%d", p.Name, os.Getpid()))
 	defer os.Remove(tmp)
+	if err := os.MkdirAll(p.Out, 0o755); err != nil {
+		return err
+	}
+	// Where go finds the old binary it does not link what has not changed. It
+	// replaces files and never writes into them, so that a link will do; where
+	// there is none go only takes longer.
+	_ = os.Link(p.Path(), tmp)
 	if err := compile(ctx, p, tmp, line); err != nil {
 		return err
 	}
@@ -210,10 +216,8 @@ func create(ctx context.Context, p Program, line func(string)) error {
 
 // compile builds a program into a file. line gets each line that go prints.
 func compile(ctx context.Context, p Program, file string, line func(string)) error {
-	if err := os.MkdirAll(p.Out, 0o755); err != nil {
-		return err
-	}
-	args := []string{"build", "-v", "-o", file}
+	// Without the commit, which would have it linked anew after each.
+	args := []string{"build", "-v", "-buildvcs=false", "-o", file}
 	if p.LDFlags != "" {
 		args = append(args, "-ldflags", p.LDFlags)
 	}

@@ -118,3 +118,22 @@ func TestControlPlaneVersionsComeFromGoMod(t *testing.T) {
 		}
 	}
 }
+
+// Linking takes most of the time of a build.
+func TestRefreshDoesNotLinkWhatHasNotChanged(t *testing.T) {
+	p := module(t, `package main; func main() {}`)
+	var built [2]os.FileInfo
+	for i := range built {
+		if err := Refresh(t.Context(), p, nil); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(p.Path())
+		if err != nil {
+			t.Fatal(err)
+		}
+		built[i] = info
+	}
+	if !os.SameFile(built[0], built[1]) {
+		t.Error("the second build made another file")
+	}
+}
