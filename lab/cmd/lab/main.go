@@ -69,9 +69,13 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	// The sources may be newer than the supervisor; it rebuilds the controller
-	// itself, while the control plane starts.
-	if err := build.Refresh(ctx, supervisor, build.NewProgress(os.Stderr)); err != nil || args[0] == "build" {
-		return err
+	// itself, while the control plane starts. A lab that runs can be looked at
+	// and ended by the supervisor that started it, also when the sources are
+	// broken.
+	if args[0] != "down" && args[0] != "status" {
+		if err := build.Refresh(ctx, supervisor, build.NewProgress(os.Stderr)); err != nil || args[0] == "build" {
+			return err
+		}
 	}
 	return syscall.Exec(supervisor.Path(), append([]string{supervisor.Path(), "--root", root}, args...), os.Environ())
 }
