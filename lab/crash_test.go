@@ -2,12 +2,12 @@ package lab_test
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -90,8 +90,7 @@ func TestSupervisorKilled(t *testing.T) {
 	if !first.Running(state) || len(first.Processes) < 5 {
 		t.Fatalf("after the start: supervisor running %v, %d processes recorded", first.Running(state), len(first.Processes))
 	}
-	kill := exec.Command("kill", "-9", fmt.Sprint(first.Supervisor.PID))
-	if err := kill.Run(); err != nil {
+	if err := syscall.Kill(first.Supervisor.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	within(t, 5*time.Second, func() error {
@@ -141,19 +140,12 @@ func alive(s lab.State, dir string) int {
 
 // processes lists every process of the machine whose command line mentions dir.
 func processes(dir string) []string {
-	out, err := exec.Command("ps", "-eo", "pid=,args=").Output()
-	if err != nil {
-		// No ps: look in /proc.
-		files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-		for _, f := range files {
-			text, _ := os.ReadFile(f)
-			out = append(out, []byte(f+" "+strings.ReplaceAll(string(text), "\x00", " ")+"\n")...)
-		}
-	}
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	var found []string
-	for line := range strings.Lines(string(out)) {
-		if strings.Contains(line, dir+"/") {
-			found = append(found, strings.TrimSpace(line))
+	for _, f := range files {
+		text, _ := os.ReadFile(f)
+		if line := strings.ReplaceAll(string(text), "\x00", " "); strings.Contains(line, dir+"/") {
+			found = append(found, f+" "+strings.TrimSpace(line))
 		}
 	}
 	return found

@@ -44,7 +44,7 @@ func TestOnlyOurProcessesAreOurs(t *testing.T) {
 
 func TestEndSparesOthersAndKillsTheDeaf(t *testing.T) {
 	other := start(t, "sleep", "62.5")
-	deaf := start(t, "sh", "-c", `trap "" TERM; while :; do sleep 0.1; done # 63.5`)
+	deaf := start(t, "bash", "-c", `trap "" TERM; while :; do sleep 0.1; done # 63.5`)
 	time.Sleep(50 * time.Millisecond) // until the shell has set its trap
 	if stuck := End([]Record{other, deaf}, "63.5", 100*time.Millisecond); len(stuck) > 0 {
 		t.Errorf("still there: %v", stuck)
