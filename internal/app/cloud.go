@@ -46,16 +46,15 @@ func (c classes) Class(ctx context.Context, ref world.ClassRef) (class.Class, er
 	return class.FromNodeTemplate(t)
 }
 
-// check tells whether a pool can buy, as far as the cloud is concerned.
-func check(p *aws.Provider) func(context.Context, world.Pool) error {
-	return func(ctx context.Context, pool world.Pool) error {
+// check tells what a pool can buy, as far as the cloud is concerned.
+func check(p *aws.Provider) func(context.Context, world.Pool) (world.Catalog, error) {
+	return func(ctx context.Context, pool world.Pool) (world.Catalog, error) {
 		like := cloud.LaunchRequest{Class: pool.Class, Kubelet: pool.Kubelet, Pool: pool.Name, PoolLabel: dialect.Of(pool.Kind).PoolLabel,
 			Labels: pool.Labels, Taints: pool.Taints, StartupTaints: pool.StartupTaints}
 		if err := p.CheckRequest(ctx, like); err != nil {
-			return err
+			return world.Catalog{}, err
 		}
-		_, err := p.Catalog(ctx, pool.Class, pool.Kubelet)
-		return err
+		return p.Catalog(ctx, pool.Class, pool.Kubelet)
 	}
 }
 

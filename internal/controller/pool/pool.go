@@ -50,8 +50,8 @@ type Controller struct {
 	Client client.Client
 	// Class is an object of the kind that pools refer to.
 	Class client.Object
-	// Check tells whether the pool can buy, as far as the cloud is concerned.
-	Check  func(context.Context, world.Pool) error
+	// Check tells what the pool can buy, as far as the cloud is concerned.
+	Check  func(context.Context, world.Pool) (world.Catalog, error)
 	Events event.Recorder
 	Now    func() time.Time
 	Log    logr.Logger
@@ -120,11 +120,14 @@ func (c *Controller) problem(ctx context.Context, p *v1alpha5.Provisioner) (reas
 	if err != nil {
 		return "Invalid", err.Error()
 	}
-	err = c.Check(ctx, pool)
+	catalog, err := c.Check(ctx, pool)
 	var bad *cloud.BadClassError
 	switch {
 	case err == nil:
-		return "", ""
+		if problem = pool.Unsuited(&catalog); problem != "" {
+			reason = "NoInstanceTypes"
+		}
+		return reason, problem
 	case errors.As(err, &bad):
 		return bad.Class.Kind + "NotReady", err.Error()
 	default:

@@ -32,6 +32,10 @@ func machine(name, pool, cpu string) *apiv1.NodeClaim {
 	return c
 }
 
+var shop = world.Catalog{Region: "us-west-2", Types: []world.InstanceType{{Name: "m6a.xlarge",
+	Labels:    map[string]string{label.Arch: "amd64", label.OS: "linux", "karpenter.k8s.aws/instance-category": "m", "karpenter.k8s.aws/instance-generation": "6"},
+	Offerings: []world.Offering{{Zone: "us-west-2a", CapacityType: label.OnDemand}}}}}
+
 func TestStatus(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec   v1alpha5.ProvisionerSpec
@@ -42,7 +46,9 @@ func TestStatus(t *testing.T) {
 		"ready":           {spec: v1alpha5.ProvisionerSpec{ProviderRef: &v1alpha5.ProviderRef{Name: "default"}}, status: "True", reason: "Ready"},
 		"no class named":  {status: "False", reason: "Invalid"},
 		"class is broken": {spec: v1alpha5.ProvisionerSpec{ProviderRef: &v1alpha5.ProviderRef{Name: "default"}}, check: &cloud.BadClassError{Class: world.ClassRef{Kind: "AWSNodeTemplate", Name: "default"}, Field: "f", Problem: "p"}, status: "False", reason: "AWSNodeTemplateNotReady"},
-		"cloud is down":   {spec: v1alpha5.ProvisionerSpec{ProviderRef: &v1alpha5.ProviderRef{Name: "default"}}, check: errors.New("down"), status: "False", reason: "CloudNotReady"},
+		"nothing has what it asks for": {spec: v1alpha5.ProvisionerSpec{ProviderRef: &v1alpha5.ProviderRef{Name: "default"},
+			Requirements: []v1alpha5.Requirement{{Key: label.InstanceType, Operator: "In", Values: []string{"m6a.xxlarge"}}}}, status: "False", reason: "NoInstanceTypes"},
+		"cloud is down": {spec: v1alpha5.ProvisionerSpec{ProviderRef: &v1alpha5.ProviderRef{Name: "default"}}, check: errors.New("down"), status: "False", reason: "CloudNotReady"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := runtime.NewScheme()
@@ -53,7 +59,7 @@ func TestStatus(t *testing.T) {
 				&v1alpha5.Provisioner{ObjectMeta: metav1.ObjectMeta{Name: "test", Generation: 3}, Spec: c.spec},
 				machine("a", "test", "4"), machine("b", "test", "2"), machine("c", "other", "1")).Build()
 			heard := &silent{}
-			ctl := &Controller{Client: kube, Check: func(context.Context, world.Pool) error { return c.check }, Events: heard,
+			ctl := &Controller{Client: kube, Check: func(context.Context, world.Pool) (world.Catalog, error) { return shop, c.check }, Events: heard,
 				Now: func() time.Time { return time.Unix(0, 0) }, Log: logr.Discard()}
 			var again reconcile.Result
 			for range 2 { // the second time nothing is new
