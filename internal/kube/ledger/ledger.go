@@ -183,7 +183,8 @@ func (l *Ledger) set(claim *v1.NodeClaim, c lifecycle.Condition) {
 }
 
 // roll sets Ready, which holds when the three steps up have been taken and
-// otherwise repeats what the first one lacks.
+// otherwise repeats what the first one lacks. Nothing that is on its way out is
+// ready.
 func (l *Ledger) roll(claim *v1.NodeClaim) {
 	ready := lifecycle.Condition{Type: v1.ConditionReady, Status: lifecycle.True, Reason: v1.ConditionReady}
 	for _, step := range []string{v1.ConditionLaunched, v1.ConditionRegistered, v1.ConditionInitialized} {
@@ -199,6 +200,9 @@ func (l *Ledger) roll(claim *v1.NodeClaim) {
 			}
 			break
 		}
+	}
+	if claim.DeletionTimestamp != nil {
+		ready = lifecycle.Condition{Type: v1.ConditionReady, Status: lifecycle.False, Reason: "Terminating", Message: "the machine is being taken down"}
 	}
 	l.set(claim, ready)
 }

@@ -104,6 +104,30 @@ func TestLaunchedWritesLabelsThenOneStatus(t *testing.T) {
 	}
 }
 
+func TestWhatIsDeletedIsNotReady(t *testing.T) {
+	l, _ := newLedger(t)
+	c := begin(t, l)
+	up := []lifecycle.Condition{{Type: lifecycle.Launched, Status: lifecycle.True, Reason: "Launched"},
+		{Type: lifecycle.Registered, Status: lifecycle.True, Reason: "Registered"}, {Type: lifecycle.Initialized, Status: lifecycle.True, Reason: "Initialized"}}
+	if err := l.Note(t.Context(), c, "node-a", up...); err != nil {
+		t.Fatal(err)
+	}
+	if !meta.IsStatusConditionTrue(c.Status.Conditions, v1.ConditionReady) {
+		t.Fatalf("not ready when it is up: %+v", c.Status.Conditions)
+	}
+	if err := l.Delete(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	c = read(t, l, c.Name)
+	if err := l.Note(t.Context(), c, ""); err != nil { // a step of the drain that has nothing else to say
+		t.Fatal(err)
+	}
+	got := meta.FindStatusCondition(read(t, l, c.Name).Status.Conditions, v1.ConditionReady)
+	if got.Status != metav1.ConditionFalse || got.Reason != "Terminating" || got.Message == "" {
+		t.Errorf("ready while it is taken down: %+v", got)
+	}
+}
+
 func TestTwoWritersDoNotOverwriteEachOther(t *testing.T) {
 	l, _ := newLedger(t)
 	c := begin(t, l)
