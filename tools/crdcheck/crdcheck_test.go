@@ -201,6 +201,20 @@ func normal(t *testing.T, obj map[string]any) map[string]any {
 	return out
 }
 
+// TestColumnsAreOneValue: of several values a column would show the first alone,
+// as if it were all.
+func TestColumnsAreOneValue(t *testing.T) {
+	for name, k := range loadKinds(t) {
+		for _, v := range k.crd.Spec.Versions {
+			for _, c := range append(k.crd.Spec.AdditionalPrinterColumns, v.AdditionalPrinterColumns...) {
+				if strings.Contains(c.JSONPath, "[*]") {
+					t.Errorf("%s: column %q shows one of many: %s", name, c.Name, c.JSONPath)
+				}
+			}
+		}
+	}
+}
+
 func TestNodeClaimIsImmutable(t *testing.T) {
 	k := loadKinds(t)["NodeClaim"]
 	make := func(zone string) map[string]any {

@@ -31,11 +31,8 @@ const (
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,categories=karpenter
 // +kubebuilder:subresource:status
-// +kubebuilder:printcolumn:name="AMI Family",type=string,JSONPath=`.spec.amiFamily`,description="Operating system; AL2 if empty"
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether machines can be made from it"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Subnets",type=string,JSONPath=`.status.subnets[*].id`,priority=1
-// +kubebuilder:printcolumn:name="Security Groups",type=string,JSONPath=`.status.securityGroups[*].id`,priority=1
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,priority=1
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$')",message="metadata.name must start with a lower-case letter, hold only lower-case letters, digits and '-', not end in '-', and be at most 63 characters long",fieldPath=".metadata"
 // +kubebuilder:validation:XValidation:rule="has(self.spec)",message="spec is required; it needs subnetSelector and securityGroupSelector",fieldPath=".spec"
