@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -30,18 +31,32 @@ func main() {
 // errUsage marks a command line that cannot be understood.
 type errUsage struct{ error }
 
+func unknown(command string) error {
+	return errUsage{fmt.Errorf("%s: no such command; see 'karpctl --help'", command)}
+}
+
 func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
 	root := &cobra.Command{
 		Use:           "karpctl",
 		Short:         "Ask the node autoscaler what it would do, and why",
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unknown(args[0])
+			}
+			return nil
+		},
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errOut)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if cmd == root && !strings.HasPrefix(args[0], "-") {
+			return unknown(args[0]) // rather than a word about its flags
+		}
 		return errUsage{fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath())}
 	})
 	root.AddCommand(planCommand())
@@ -49,7 +64,9 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	if err == nil {
 		return exitOK
 	}
-	fmt.Fprintln(errOut, "karpctl:", err)
+	for line := range strings.Lines(err.Error()) {
+		fmt.Fprintln(errOut, "karpctl:", strings.TrimSuffix(line, "\n"))
+	}
 	var usage errUsage
 	if errors.As(err, &usage) {
 		return exitUsage

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
 	"karpenter/internal/core/schedule"
+	"karpenter/internal/core/world"
 	"karpenter/internal/scenario"
 )
 
@@ -41,10 +43,17 @@ It works offline: instance types, zones and prices come from the embedded
 catalogue, with every subnet and security group taken to exist. Pods that are
 not bound to a node count as pending.
 
+In JSON and YAML, prices are in millionths of a dollar per hour.
+
 Exit code 0: planned (pods may be left out); 1: something could not be read, what
-could be read is planned all the same; 2: wrong command line.`,
+could be read is planned all the same; 2: wrong command line, region or zone.`,
 		Example: planExample,
-		Args:    cobra.NoArgs,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return errUsage{fmt.Errorf("%s: name files with -f", args[0])}
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			print, ok := printers[format]
 			if !ok {
@@ -56,13 +65,12 @@ could be read is planned all the same; 2: wrong command line.`,
 			manifests, readErr := scenario.Read(files, cmd.InOrStdin())
 			snapshot, buildErr := manifests.Snapshot(place)
 			if snapshot == nil {
-				return errors.Join(readErr, buildErr)
-			}
-			if len(manifests.Skipped) > 0 {
-				fmt.Fprintf(cmd.ErrOrStderr(), "not needed for a plan, skipped: %s\n", strings.Join(manifests.Skipped, ", "))
+				return errors.Join(readErr, errUsage{buildErr})
 			}
 			plan := schedule.Solve(snapshot, schedule.Options{})
-			return errors.Join(readErr, buildErr, print(cmd.OutOrStdout(), plan))
+			printErr := print(cmd.OutOrStdout(), plan)
+			note(cmd.ErrOrStderr(), manifests, snapshot, plan)
+			return errors.Join(readErr, buildErr, printErr)
 		},
 	}
 	cmd.Flags().StringSliceVarP(&files, "filename", "f", nil, "file or folder with manifests, - for stdin; may be repeated")
@@ -70,6 +78,22 @@ could be read is planned all the same; 2: wrong command line.`,
 	cmd.Flags().StringVar(&place.Region, "region", "us-west-2", "region whose types and prices are used")
 	cmd.Flags().StringSliceVar(&place.Zones, "zones", nil, "zones that have subnets (default: all of the region)")
 	return cmd
+}
+
+// note writes what a reader of the plan may wonder about.
+func note(w io.Writer, m *scenario.Manifests, s *world.Snapshot, p schedule.Plan) {
+	for _, text := range scenario.Unsuited(s) {
+		fmt.Fprintln(w, "warning:", text)
+	}
+	for _, text := range m.Idle {
+		fmt.Fprintln(w, text)
+	}
+	if len(m.Skipped) > 0 {
+		fmt.Fprintf(w, "not needed for a plan, skipped: %s\n", strings.Join(m.Skipped, ", "))
+	}
+	if len(p.Machines) > 0 {
+		fmt.Fprintf(w, "prices are those of the embedded catalogue of %s, for spot typical ones\n", scenario.PricesAsOf().Format(time.DateOnly))
+	}
 }
 
 var printers = map[string]func(io.Writer, schedule.Plan) error{

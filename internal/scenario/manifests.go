@@ -39,6 +39,8 @@ type Manifests struct {
 	Runtimes []*nodev1.RuntimeClass
 	// Skipped names the objects that a plan does not need.
 	Skipped []string
+	// Idle says which workloads have no pod, with the words for it.
+	Idle []string
 	// templates are the claims that StatefulSets would make for their pods.
 	templates []*corev1.PersistentVolumeClaim
 	// places remembers where each object was found, for messages.
@@ -129,11 +131,11 @@ func ours(apiVersion string) bool {
 // plain takes the decoder's own words off an error.
 func plain(err error) error {
 	if strict, ok := runtime.AsStrictDecodingError(err); ok {
-		var errs []error
+		var errs []string
 		for _, e := range strict.Errors() {
-			errs = append(errs, fmt.Errorf("%w; correct its name or take it out", e))
+			errs = append(errs, e.Error()+"; correct its name or take it out")
 		}
-		return errors.Join(errs...)
+		return errors.New(strings.Join(errs, "; "))
 	}
 	return err
 }
@@ -178,6 +180,9 @@ func (m *Manifests) sort(obj runtime.Object) error {
 		pods, err := w.pods()
 		if err != nil {
 			return err
+		}
+		if len(pods) == 0 {
+			m.Idle = append(m.Idle, fmt.Sprintf("%s %s/%s: 0 replicas", obj.GetObjectKind().GroupVersionKind().Kind, w.meta.Namespace, w.meta.Name))
 		}
 		m.Pods = append(m.Pods, pods...)
 		m.templates = append(m.templates, w.claims()...)

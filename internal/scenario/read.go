@@ -30,11 +30,15 @@ type Document struct {
 
 // At says where the document is, as "file:line".
 func (d Document) At() string {
-	file := d.File
+	return fmt.Sprintf("%s:%d", shown(d.File), d.Line)
+}
+
+// shown is the name of a file in messages.
+func shown(file string) string {
 	if file == "-" {
-		file = "stdin"
+		return "stdin"
 	}
-	return fmt.Sprintf("%s:%d", file, d.Line)
+	return file
 }
 
 // Documents reads the YAML documents of files and directories (their .yaml,
@@ -55,7 +59,11 @@ func Documents(paths []string, stdin io.Reader) ([]Document, error) {
 				errs = append(errs, err)
 				continue
 			}
-			docs = append(docs, split(f, data)...)
+			found := split(f, data)
+			if len(found) == 0 {
+				errs = append(errs, fmt.Errorf("%s: holds no object", shown(f)))
+			}
+			docs = append(docs, found...)
 		}
 	}
 	return docs, errors.Join(errs...)

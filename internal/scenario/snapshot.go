@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	awsv1alpha1 "karpenter/api/aws/v1alpha1"
 	"karpenter/api/v1alpha5"
@@ -24,6 +25,9 @@ type Place struct {
 	// Zones that have subnets; nil means all of the region.
 	Zones []string
 }
+
+// PricesAsOf is the day of the prices with which snapshots are made.
+func PricesAsOf() time.Time { return catalog.EmbeddedPricesAsOf() }
 
 // vmMemoryOverheadPercent is what the controller assumes where its settings say
 // nothing.
@@ -104,10 +108,31 @@ func (m *Manifests) pools(s *world.Snapshot, shops *shops) error {
 		} else if err := m.stock(s, &pool, shops, classes, broken); err != nil {
 			errs = append(errs, fmt.Errorf("%s: Provisioner %q: %w", m.At(p), p.Name, err))
 			pool.NotReady = err.Error()
+		} else {
+			pool.NotReady = unsuited(s, &pool)
 		}
 		s.Pools = append(s.Pools, pool)
 	}
 	return errors.Join(errs...)
+}
+
+// Unsuited says which pools can never buy, though nothing in them is wrong by
+// itself.
+func Unsuited(s *world.Snapshot) (out []string) {
+	for i := range s.Pools {
+		if why := unsuited(s, &s.Pools[i]); why != "" {
+			out = append(out, fmt.Sprintf("%s %q: %s", s.Pools[i].Kind, s.Pools[i].Name, why))
+		}
+	}
+	return out
+}
+
+func unsuited(s *world.Snapshot, p *world.Pool) string {
+	c, stocked := s.Catalogs[p.Catalog]
+	if !stocked {
+		return ""
+	}
+	return p.Unsuited(&c)
 }
 
 func classOf(t *awsv1alpha1.AWSNodeTemplate) (class.Class, error) {

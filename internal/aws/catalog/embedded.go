@@ -60,6 +60,9 @@ func Embedded() []Row { return slices.Clone(embedded().Types) }
 // EmbeddedSources tells where the embedded facts and prices come from.
 func EmbeddedSources() []FileSource { return slices.Clone(embedded().Sources) }
 
+// EmbeddedPricesAsOf is the day of the embedded prices.
+func EmbeddedPricesAsOf() time.Time { return embedded().asOf }
+
 // Regions lists the regions whose zones are known, sorted.
 func Regions() []string {
 	var out []string
