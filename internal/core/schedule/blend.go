@@ -35,7 +35,7 @@ const (
 	// costs the square of the rows.
 	maxBlendRows = 400
 	blendWork    = 128 << 20
-	blendRounds  = 24  // of making new patterns
+	blendRounds  = 10  // of making new patterns
 	mostly       = 0.5 // of a machine is taken for a whole one
 )
 

@@ -267,7 +267,7 @@ func (pk *packer) remaining() float64 {
 
 // staleRate is how much dearer a machine may be than the first after an
 // appraisal before worths are computed again.
-const staleRate = 1.02
+const staleRate = 1.05
 
 // appraise sets worths for what is left, which makes every fill stale.
 func (pk *packer) appraise() {
