@@ -173,7 +173,7 @@ func Ensure(ctx context.Context, programs []Program, progress *Progress) error {
 	}
 	defer unlock()
 	missing = Missing(missing)
-	progress.begin(missing)
+	progress.begin(missing, len(programs))
 	for i, p := range missing {
 		err := progress.program(ctx, i, p, func(ctx context.Context, line func(string)) error { return create(ctx, p, line) })
 		if err != nil {

@@ -51,7 +51,8 @@ func NewProgress(out *os.File) *Progress {
 	return &Progress{out: out, tty: tty}
 }
 
-func (p *Progress) begin(programs []Program) {
+// begin announces the programs to build, out of so many that there are.
+func (p *Progress) begin(programs []Program, of int) {
 	p.start, p.total = time.Now(), len(programs)
 	if p.total == 0 {
 		return
@@ -60,7 +61,12 @@ func (p *Progress) begin(programs []Program) {
 	for i, prog := range programs {
 		names[i] = prog.Name
 	}
-	fmt.Fprintf(p.out, "Building %d of the lab's programs, once: %s.\n", p.total, strings.Join(names, ", "))
+	list := strings.Join(names, ", ")
+	if p.total < of {
+		fmt.Fprintf(p.out, "Building %d of the lab's %d programs, the others are there: %s.\n", p.total, of, list)
+		return
+	}
+	fmt.Fprintf(p.out, "Building the lab's %d programs, once: %s.\n", p.total, list)
 	if p.total > 2 {
 		fmt.Fprintf(p.out, "From nothing this takes about 10 minutes on 2 cores. They are kept in\n%s.\n", programs[0].Out)
 	}
@@ -169,6 +175,9 @@ func (p *Progress) show(force bool) {
 		}
 	}
 	line := fmt.Sprintf("  %d/%d  %-24s %-24s %6s", p.index+1, p.total, p.name, what, clock(time.Since(p.begun)))
+	if p.index > 0 {
+		line += "  total " + clock(time.Since(p.start))
+	}
 	if p.tty {
 		fmt.Fprintf(p.out, "\r%s\x1b[K", line)
 		return
