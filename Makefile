@@ -12,7 +12,9 @@ LAB := $(GO) -C lab
 .PHONY: help demo test test-unit test-crds test-lab check gen lab-up lab-down lab-status bench agreement test-aws
 
 help: ## list the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@line='^([a-z-]+):.*## (.*)$$'; while IFS= read -r text; do \
+		if [[ $$text =~ $$line ]]; then printf '  make %-12s %s\n' "$${BASH_REMATCH[1]}" "$${BASH_REMATCH[2]}"; fi; \
+	done <Makefile
 
 demo: ## the main job on a real control plane and a simulated EC2; KEEP=1 leaves it running
 	@$(LAB) run ./cmd/lab demo $(if $(KEEP),--keep)
@@ -21,18 +23,18 @@ test: test-unit test-crds test-lab ## all tests; needs Go alone
 
 test-unit:
 	@echo "== unit tests =="
-	@$(GO) test ./...
+	@hack/patiently.sh "unit tests" $(GO) test ./...
 
 # The tables of the CRDs lie outside the tools module, where the test cache does
 # not see them change.
 test-crds:
 	@echo "== CRDs in the API server's own validation =="
-	@$(GO) -C tools test -count=1 ./...
+	@hack/patiently.sh "CRD tests" $(GO) -C tools test -count=1 ./...
 
 test-lab:
 	@echo "== tests on a real control plane (the first run builds it) =="
 	@$(LAB) run ./cmd/lab build
-	@$(LAB) test -timeout 25m ./...
+	@hack/patiently.sh "lab tests" $(LAB) test -timeout 25m ./...
 
 check: ## the inner loop: format, vet, lint, import rules, unit tests with the race detector, generated files
 	@hack/check.sh
