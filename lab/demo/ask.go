@@ -22,7 +22,9 @@ func (o *observer) refusal() *corev1.Event {
 	defer o.mu.Unlock()
 	for _, e := range o.events {
 		from := e.Source.Component + e.ReportingController
-		if _, ours := o.pods[e.InvolvedObject.Name]; ours && e.Reason == "FailedScheduling" && strings.Contains(from, "karpenter") {
+		// By UID: events outlive the pods of an earlier demo.
+		p, ours := o.pods[e.InvolvedObject.Name]
+		if ours && p.UID == e.InvolvedObject.UID && e.Reason == "FailedScheduling" && strings.Contains(from, "karpenter") {
 			return e
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -109,6 +110,10 @@ func (d *Demo) connect(ctx context.Context) (err error) {
 
 // removeLeftovers takes away what an earlier demo in the same lab left.
 func (d *Demo) removeLeftovers(ctx context.Context) error {
+	// Before anything is deleted.
+	if err := d.alone(ctx); errors.As(err, new(*notAloneError)) {
+		return err
+	}
 	const grace = "--ignore-not-found"
 	for _, args := range [][]string{
 		{"delete", "deployment", "inflate", grace},
@@ -118,6 +123,50 @@ func (d *Demo) removeLeftovers(ctx context.Context) error {
 		if _, err := d.quietly(ctx, args...); err != nil {
 			return err
 		}
+	}
+	return d.until(ctx, time.Minute, func() error { return d.alone(ctx) })
+}
+
+// alone holds when nobody else's pods and provisioners are there, which would
+// make the demo's outcome another. Those on their way out are waited for.
+func (d *Demo) alone(ctx context.Context) error {
+	out, err := d.quietly(ctx, "get", "provisioners,pods", "-A", "-o",
+		`jsonpath={range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name} {.metadata.deletionTimestamp}{"\n"}{end}`)
+	if err != nil {
+		return err
+	}
+	return foreign(out)
+}
+
+// notAloneError names what is in the demo's way and stays there.
+type notAloneError struct{ objects []string }
+
+func (e *notAloneError) Error() string {
+	return fmt.Sprintf("the lab is not clean: delete %s first, or start with a new one (make lab-down)", strings.Join(e.objects, ", "))
+}
+
+// foreign reads lines of kind, namespace/name and the time of deletion.
+func foreign(lines string) error {
+	var staying, leaving []string
+	for line := range strings.Lines(lines) {
+		words := strings.Fields(line)
+		if len(words) < 2 || strings.HasPrefix(words[1], "kube-system/") {
+			continue
+		}
+		object := strings.ToLower(words[0]) + " " + strings.TrimPrefix(words[1], "/")
+		// What an earlier demo left is deleted, the pods with their Deployment.
+		own := object == "provisioner "+provisioner || strings.HasPrefix(object, "pod default/inflate-")
+		if own || len(words) > 2 {
+			leaving = append(leaving, object)
+		} else {
+			staying = append(staying, object)
+		}
+	}
+	if len(staying) > 0 {
+		return &notAloneError{staying}
+	}
+	if len(leaving) > 0 {
+		return fmt.Errorf("%s there", strings.Join(leaving, ", "))
 	}
 	return nil
 }
@@ -154,6 +203,9 @@ func (d *Demo) until(ctx context.Context, limit time.Duration, condition func() 
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		if errors.As(err, new(*notAloneError)) {
+			return err
+		}
 		if time.Now().After(deadline) {
 			return fmt.Errorf("after %s still: %w", limit, err)
 		}
@@ -176,19 +228,33 @@ func (d *Demo) hold(ctx context.Context, length time.Duration, condition func() 
 
 func (d *Demo) summary() {
 	d.Screen.Title("All steps happened")
-	goal := func(met bool, format string, args ...any) {
-		if met {
-			d.Screen.Good(format, args...)
-		} else {
-			d.Screen.Bad(format, args...)
-		}
+	if d.latency < latencyGoal {
+		d.Screen.Good("pod unschedulable → CreateFleet: %.2f s (goal: under %.1f s; 1 s of it is the batch window)",
+			d.latency.Seconds(), latencyGoal.Seconds())
+	} else {
+		text, _ := os.ReadFile("/proc/loadavg")
+		d.Screen.Missed("slow", "pod unschedulable → CreateFleet: %.2f s (goal %.1f s%s)",
+			d.latency.Seconds(), latencyGoal.Seconds(), busy(string(text), runtime.NumCPU()))
 	}
-	goal(d.latency < latencyGoal, "pod unschedulable → CreateFleet: %.2f s (goal: under %.1f s; 1 s of it is the batch window)",
-		d.latency.Seconds(), latencyGoal.Seconds())
 	if s, err := lab.ReadState(d.State); err == nil {
 		now, peak := process.MemoryMiB(s.Controller.PID)
-		goal(max(now, peak) < memoryGoal, "memory of the controller: %.0f MiB, at most %.0f MiB (goal: under %d MiB)", now, max(now, peak), memoryGoal)
+		peak = max(now, peak)
+		if peak < memoryGoal {
+			d.Screen.Good("memory of the controller: %.0f MiB, at most %.0f MiB (goal: under %d MiB)", now, peak, memoryGoal)
+		} else {
+			d.Screen.Missed("high", "memory of the controller: %.0f MiB, at most %.0f MiB (goal %d MiB)", now, peak, memoryGoal)
+		}
 	}
+}
+
+// busy excuses slowness where more wants to run than there are cores. loadavg
+// is the text of /proc/loadavg, empty where there is none.
+func busy(loadavg string, cores int) string {
+	var load float64
+	if n, _ := fmt.Sscan(loadavg, &load); n == 0 || load <= float64(cores) {
+		return ""
+	}
+	return fmt.Sprintf("; the machine is busy: load %.1f on %s", load, plural(cores, "core"))
 }
 
 // TryNext lists commands for a lab that is left running.
@@ -207,6 +273,11 @@ func (d *Demo) TryNext() {
 		{"tail", "-f", ".lab/logs/karpenter.log"},
 		{"make", "lab-down"},
 	} {
+		if c[0] == "aws" {
+			if _, err := exec.LookPath("aws"); err != nil {
+				continue
+			}
+		}
 		d.Screen.Command(c...)
 	}
 }

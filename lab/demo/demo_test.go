@@ -64,3 +64,33 @@ func TestNothingIsWiderThanTheScreen(t *testing.T) {
 		t.Errorf("a word with brackets is not quoted:\n%s", written())
 	}
 }
+
+func TestTheDemoRefusesALabThatOthersUse(t *testing.T) {
+	for _, tt := range []struct{ lines, want string }{
+		{"", ""},
+		{"Pod kube-system/dns \n", ""},
+		{"Provisioner /mine \nPod default/web-1 \n", "the lab is not clean: delete provisioner mine, pod default/web-1 first, or start with a new one (make lab-down)"},
+		{"Provisioner /mine 2026-01-01T00:00:00Z\n", "provisioner mine there"},
+		{"Provisioner /test \nPod default/inflate-1 \n", "provisioner test, pod default/inflate-1 there"},
+	} {
+		got := ""
+		if err := foreign(tt.lines); err != nil {
+			got = err.Error()
+		}
+		if got != tt.want {
+			t.Errorf("%q: got %q, want %q", tt.lines, got, tt.want)
+		}
+	}
+}
+
+func TestOnlyABusyMachineExcusesSlowness(t *testing.T) {
+	for loadavg, want := range map[string]string{
+		"":                           "",
+		"1.90 9.61 14.93 3/900 4242": "",
+		"3.55 9.61 14.93 3/900 4242": "; the machine is busy: load 3.5 on 2 cores",
+	} {
+		if got := busy(loadavg, 2); got != want {
+			t.Errorf("%q: got %q, want %q", loadavg, got, want)
+		}
+	}
+}

@@ -101,17 +101,21 @@ func (s *Screen) At(t time.Time, who, what string) {
 }
 
 // Good reports something that is as it should be, Bad the opposite.
-func (s *Screen) Good(format string, args ...any) { s.mark(green, "ok  ", format, args...) }
+func (s *Screen) Good(format string, args ...any) { s.mark(green, "ok", format, args...) }
 
 // Bad reports something that is not as it should be.
-func (s *Screen) Bad(format string, args ...any) { s.mark(red, "BAD ", format, args...) }
+func (s *Screen) Bad(format string, args ...any) { s.mark(red, "BAD", format, args...) }
+
+// Missed reports a goal that was not reached though everything worked; word
+// has four letters.
+func (s *Screen) Missed(word, format string, args ...any) { s.mark(yellow, word, format, args...) }
 
 func (s *Screen) mark(color, mark, format string, args ...any) {
-	for i, line := range wrap(fmt.Sprintf(format, args...), width-6) {
+	for i, line := range wrap(fmt.Sprintf(format, args...), width-7) {
 		if i > 0 {
-			mark = "    "
+			mark = ""
 		}
-		s.print("  " + s.paint(color, mark) + line)
+		s.print("  " + s.paint(color, fmt.Sprintf("%-5s", mark)) + line)
 	}
 }
 
