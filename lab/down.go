@@ -44,6 +44,6 @@ func (s State) Describe(dir string) string {
 		fmt.Fprintf(&b, "  metrics     %s\n", s.MetricsURL)
 	}
 	fmt.Fprintf(&b, "  logs        %s\n", filepath.Join(dir, "logs"))
-	fmt.Fprintf(&b, "  all of it   source %s\n", filepath.Join(dir, "env"))
+	fmt.Fprintf(&b, "  all of it   source %s\n", envFile(dir))
 	return b.String()
 }

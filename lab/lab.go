@@ -180,14 +180,14 @@ func (l *Lab) prepareCluster(ctx context.Context) error {
 	return err
 }
 
-// writeEnv writes a file to be sourced by a shell.
+// writeEnv writes what points a shell at the lab.
 func (l *Lab) writeEnv() error {
 	text := ""
 	for _, kv := range l.store.state.Env() {
 		text += "export " + kv + "\n"
 	}
 	text += fmt.Sprintf("export PATH=%s:$PATH\n", l.Cluster.Programs)
-	return os.WriteFile(filepath.Join(l.opt.State, "env"), []byte(text), 0o644)
+	return os.WriteFile(envFile(l.opt.State), []byte(text), 0o644)
 }
 
 // Stop ends everything that the lab started and returns when it is gone.

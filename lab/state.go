@@ -98,6 +98,9 @@ func (s *store) close() error {
 	return errors.Join(err, s.lock.Close())
 }
 
+// envFile is to be sourced by a shell.
+func envFile(dir string) string { return filepath.Join(dir, "env") }
+
 func stateFile(dir string) string { return filepath.Join(dir, "state.json") }
 
 // ReadState reads the state of the lab in a folder; fs.ErrNotExist if there is
@@ -137,7 +140,7 @@ func (s *store) add(records ...process.Record) {
 }
 
 // cleanUp ends all processes of the lab whose state this is, and removes the
-// cluster's files.
+// cluster's files and the env that points at them.
 func cleanUp(ctx context.Context, s *store, c cluster.Cluster) error {
 	s.mu.Lock()
 	records := append(s.state.Processes[:len(s.state.Processes):len(s.state.Processes)], s.state.Controller)
@@ -156,6 +159,9 @@ func cleanUp(ctx context.Context, s *store, c cluster.Cluster) error {
 		return fmt.Errorf("these processes do not end: %v", stuck)
 	}
 	if err := c.Remove(ctx); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(envFile(s.dir)); err != nil {
 		return err
 	}
 	if stuck := process.End(rest, s.dir, 3*time.Second); len(stuck) > 0 {

@@ -39,6 +39,9 @@ func startSupervisor(ctx context.Context, root, state string, args []string) err
 	if err := os.MkdirAll(filepath.Join(state, "logs"), 0o755); err != nil {
 		return err
 	}
+	if s, err := lab.ReadState(state); err == nil && !s.Running(state) {
+		fmt.Printf("The lab that ran since %s was killed; what it left is removed first.\n", s.Started.Format(time.TimeOnly))
+	}
 	path := filepath.Join(state, "logs", "lab.log")
 	log, err := os.Create(path)
 	if err != nil {
