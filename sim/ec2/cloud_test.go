@@ -429,7 +429,7 @@ func TestSameSeedSameHistory(t *testing.T) {
 		cloud.Tick()
 		return string(must(json.Marshal(events)))
 	}
-	if history(7) != history(7) {
+	if first, again := history(7), history(7); first != again {
 		t.Error("the same seed gave two histories")
 	}
 	if history(7) == history(8) {
