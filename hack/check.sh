@@ -6,7 +6,8 @@ cd "$(dirname "$0")/.."
 step() { printf '== %s\n' "$1"; }
 
 step "format"
-bad=$(git ls-files -co --exclude-standard '*.go' | xargs -r gofmt -l)
+mapfile -t files < <(git ls-files -co --exclude-standard --deduplicate '*.go')
+bad=$(gofmt -l "${files[@]}")
 if [ -n "$bad" ]; then
 	printf 'not formatted (run gofmt -w):\n%s\n' "$bad"
 	exit 1
