@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,8 +22,9 @@ func TestCommandLine(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a slow program many times")
 	}
-	now := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
-	cloud := ec2.New(ec2.Options{Now: func() time.Time { return now }})
+	start := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+	var passed atomic.Int64 // the server reads the clock on goroutines of its own
+	cloud := ec2.New(ec2.Options{Now: func() time.Time { return start.Add(time.Duration(passed.Load())) }})
 	server := httptest.NewServer(cloud.Handler())
 	defer server.Close()
 
@@ -79,7 +81,7 @@ func TestCommandLine(t *testing.T) {
 	id := fleet[1].(string)
 	expect(`["pending","test",true]`, "ec2", "describe-instances", "--instance-ids", id,
 		"--query", "Reservations[0].Instances[0].[State.Name,Tags[?Key=='Name']|[0].Value,starts_with(PrivateDnsName,'ip-192-168-')]")
-	now = now.Add(10 * time.Second)
+	passed.Add(int64(10 * time.Second))
 	expect(`["`+id+`"]`, "ec2", "describe-instances", "--filters", "Name=instance-state-name,Values=running", "Name=tag:Name,Values=t*", "--query", "Reservations[].Instances[].InstanceId")
 	expect(`[["/dev/xvda",20,true]]`, "ec2", "describe-volumes", "--query", "Volumes[].[Attachments[0].Device,Size,Encrypted]")
 	run("ec2", "create-tags", "--resources", id, "--tags", "Key=a,Value=b")
