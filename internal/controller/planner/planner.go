@@ -110,8 +110,10 @@ func (p *Planner) Pass(ctx context.Context) (next time.Time, err error) {
 func (p *Planner) take(now time.Time, set settings.Settings) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	due := p.window.Open() && !now.Before(p.window.DueAt(set.BatchIdle, set.BatchMax))
-	due = due || !p.retryAt.IsZero() && !now.Before(p.retryAt)
+	due := !p.retryAt.IsZero() && !now.Before(p.retryAt)
+	if p.window.Open() { // a burst that is still coming is not cut in two
+		due = !now.Before(p.window.DueAt(set.BatchIdle, set.BatchMax))
+	}
 	if due {
 		p.window.Close()
 		p.retryAt = time.Time{}
@@ -129,10 +131,10 @@ func (p *Planner) next(set settings.Settings) time.Time {
 			next = t
 		}
 	}
-	if p.window.Open() {
+	switch {
+	case p.window.Open():
 		earlier(p.window.DueAt(set.BatchIdle, set.BatchMax))
-	}
-	if !p.retryAt.IsZero() {
+	case !p.retryAt.IsZero():
 		earlier(p.retryAt)
 	}
 	for _, c := range p.commands {

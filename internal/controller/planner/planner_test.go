@@ -324,6 +324,27 @@ func TestWhatDoesNotFitIsExplainedAndTriedAgain(t *testing.T) {
 	}
 }
 
+// TestARetryDoesNotCutABurst: pods that arrive just before the next try for
+// others are planned when their window ends, together.
+func TestARetryDoesNotCutABurst(t *testing.T) {
+	r := newRig(t, provisioner(), pending("huge", "5"))
+	r.Notice(nil, pending("huge", "5"))
+	retryAt := r.pass(time.Second)
+	r.pass(retryAt - 100*time.Millisecond)
+	p := pending("web", "1")
+	if err := r.kube.Create(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	r.Notice(nil, p)
+	due := r.pass(retryAt)
+	if len(r.claims()) != 0 || due != retryAt+900*time.Millisecond {
+		t.Errorf("at the retry %d machines were asked for, and the next look is at %s", len(r.claims()), due)
+	}
+	if r.pass(due); len(r.claims()) != 1 {
+		t.Errorf("%d machines at the end of the window, want 1", len(r.claims()))
+	}
+}
+
 func TestAPoolThatIsGoneOrFullBuysNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*v1alpha5.Provisioner)
