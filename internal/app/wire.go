@@ -14,31 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"karpenter/api/aws/v1alpha1"
-	apiv1 "karpenter/api/v1"
-	"karpenter/api/v1alpha5"
-	"karpenter/internal/aws"
+	"karpenter/internal/assembly"
 	"karpenter/internal/aws/awsapi"
-	"karpenter/internal/controller/catalog"
-	"karpenter/internal/controller/claim"
-	"karpenter/internal/controller/class"
-	"karpenter/internal/controller/drain"
-	"karpenter/internal/controller/gc"
 	"karpenter/internal/controller/planner"
-	"karpenter/internal/controller/pool"
-	"karpenter/internal/controller/replace"
-	"karpenter/internal/core/world"
-	"karpenter/internal/journal"
-	"karpenter/internal/kube/event"
-	"karpenter/internal/kube/ledger"
-	"karpenter/internal/kube/mirror"
 	"karpenter/internal/settings"
-)
-
-// Sizes of the journal.
-const (
-	journalEntries = 200
-	journalInputs  = 8
 )
 
 // wire makes everything and hangs it into the manager.
@@ -47,57 +26,36 @@ func wire(ctx context.Context, mgr manager.Manager, proc settings.Process, live 
 	if err != nil {
 		return err
 	}
-	kube, now := mgr.GetClient(), time.Now
-	classes := classes{kube}
-	provider := aws.New(aws.Config{API: api, Classes: classes, Settings: facts.aws, Now: now})
-	cloud := newMetered(provider, log.WithName("cloud"), metrics.Registry)
-	log.Info("cloud", "region", provider.Region())
-
-	events, err := newEvents(mgr, now)
+	log.Info("cloud", "region", api.Region())
+	events, err := newEvents(mgr)
 	if err != nil {
 		return err
 	}
-	if err := ledger.RegisterIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
-		return fmt.Errorf("preparing indexes: %w", err)
+	if err := assembly.Indexes(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
 	}
-	book := &ledger.Ledger{Client: kube, Now: now}
-	history := journal.New(journalEntries, journalInputs)
-	dog := newWatchdog(now, metrics.Registry)
-	look := mirror.New(mgr.GetCache(), func(ctx context.Context, p world.Pool) world.Catalog {
-		c, _ := provider.Catalog(ctx, p.Class, p.Kubelet) // an error is in the catalogue, as its Trouble
-		return c
+	dog := newWatchdog(time.Now, metrics.Registry)
+	all := assembly.New(assembly.Parts{
+		Client: mgr.GetClient(), Cache: mgr.GetCache(), Live: mgr.GetAPIReader(),
+		AWS: api, Cloud: facts.aws, Settings: live.Get,
+		Events: events, Metrics: metrics.Registry, Watch: dog.begin, Now: time.Now, Log: log,
 	})
-	counts := planner.NewMetrics(metrics.Registry)
-	plan := &planner.Planner{
-		Mirror: look, Ledger: book, Client: kube, Events: events, Journal: history, Settings: live.Get,
-		Now: now, Metrics: counts, Log: log.WithName("planner"), Watch: dog.begin,
-	}
-	shop := &catalog.Controller{Refresh: provider.Refresh, Now: now, Log: log.WithName("catalog")}
-
-	for _, c := range []interface {
-		SetupWithManager(manager.Manager) error
-	}{
-		&claim.Controller{Ledger: book, Cloud: cloud, Events: events, Settings: live.Get, NominatedUntil: look.NominatedUntil, Now: now},
-		&drain.Controller{Ledger: book, Cloud: cloud, Events: events, Now: now, Metrics: drain.NewMetrics(metrics.Registry)},
-		&gc.Controller{Ledger: book, Live: mgr.GetAPIReader(), Cloud: cloud, Events: events, Now: now},
-		&replace.Controller{Client: kube, Events: events, Now: now, Log: log.WithName("replace"), Disrupted: counts.Disrupted},
-		&pool.Controller{Client: kube, Class: &v1alpha1.AWSNodeTemplate{}, Check: check(provider), Events: events, Now: now, Log: log.WithName("pool")},
-		&class.Controller{Client: kube, Resolve: resolve(provider), Events: events, Now: now, Log: log.WithName("class")},
-	} {
-		if err := c.SetupWithManager(mgr); err != nil {
-			return fmt.Errorf("preparing %T: %w", c, err)
+	for _, r := range all.Reconcilers {
+		if err := r.SetupWithManager(mgr); err != nil {
+			return fmt.Errorf("preparing controller %s: %w", r.Name, err)
 		}
 	}
-	for _, r := range []manager.Runnable{
-		manager.RunnableFunc(func(ctx context.Context) error { return runPlanner(ctx, mgr, plan) }),
-		manager.RunnableFunc(shop.Run),
-		manager.RunnableFunc(facts.watch),
+	for _, run := range []manager.RunnableFunc{
+		func(ctx context.Context) error { return runPlanner(ctx, mgr, all.Planner) },
+		all.Garbage.Run,
+		all.Catalog.Run,
+		facts.watch,
 	} {
-		if err := mgr.Add(r); err != nil {
+		if err := mgr.Add(run); err != nil {
 			return err
 		}
 	}
-	return serve(mgr, proc, dog, history, log.WithName("server"))
+	return serve(mgr, proc, dog, all.Journal, log.WithName("server"))
 }
 
 // runPlanner tells the planner of changes, and runs it.
@@ -107,7 +65,7 @@ func runPlanner(ctx context.Context, mgr manager.Manager, p *planner.Planner) er
 		UpdateFunc: func(old, o any) { p.Notice(object(old), object(o)) },
 		DeleteFunc: func(o any) { p.Notice(object(o), nil) },
 	}
-	for _, kind := range []client.Object{&corev1.Pod{}, &corev1.Node{}, &apiv1.NodeClaim{}, &v1alpha5.Provisioner{}} {
+	for _, kind := range planner.Watched() {
 		informer, err := mgr.GetCache().GetInformer(ctx, kind)
 		if err != nil {
 			return fmt.Errorf("watching %T: %w", kind, err)
@@ -129,12 +87,12 @@ func object(o any) client.Object {
 }
 
 // newEvents makes the recorder through which everybody publishes.
-func newEvents(mgr manager.Manager, now func() time.Time) (*event.Once, error) {
+func newEvents(mgr manager.Manager) (record.EventRecorder, error) {
 	core, err := typedcore.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("preparing events: %w", err)
 	}
 	b := record.NewBroadcaster()
 	b.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: core.Events("")})
-	return event.NewOnce(b.NewRecorder(mgr.GetScheme(), corev1.EventSource{Component: "karpenter"}), now), nil
+	return b.NewRecorder(mgr.GetScheme(), corev1.EventSource{Component: "karpenter"}), nil
 }

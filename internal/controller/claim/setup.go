@@ -6,16 +6,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1 "karpenter/api/v1"
+	"karpenter/internal/kube/feed"
 	"karpenter/internal/kube/ledger"
 )
 
@@ -23,25 +18,14 @@ import (
 // its worker for the length of a cloud call.
 const concurrency = 50
 
-// SetupWithManager registers the controller: it runs when a record, its Node or
-// a pod on that Node changes.
-func (c *Controller) SetupWithManager(m ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(m).
-		Named("claim").
-		For(&v1.NodeClaim{}).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(c.ofNode), builder.WithPredicates(changes(nodeChanged))).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(c.ofPod), builder.WithPredicates(changes(podChanged))).
-		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
-		Complete(c)
-}
-
-// changes lets an update pass only if it may change a decision; most updates of
-// Nodes and pods are heartbeats and the news of containers.
-func changes[T client.Object](changed func(old, now T) bool) predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		old, ok := e.ObjectOld.(T)
-		now, ok2 := e.ObjectNew.(T)
-		return !ok || !ok2 || changed(old, now)
+// Reconciler is the controller with what it is fed with: it runs when a record,
+// its Node or a pod on that Node changes.
+func (c *Controller) Reconciler() feed.Reconciler {
+	return feed.Reconciler{Reconciler: c, Name: "claim", Workers: concurrency, Sources: []feed.Source{
+		{Kind: &v1.NodeClaim{}},
+		// Most updates of Nodes and pods are heartbeats and the news of containers.
+		{Kind: &corev1.Node{}, Map: c.ofNode, Matters: feed.Updated(nodeChanged)},
+		{Kind: &corev1.Pod{}, Map: c.ofPod, Matters: feed.Updated(podChanged)},
 	}}
 }
 

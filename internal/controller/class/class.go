@@ -17,15 +17,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"karpenter/api/aws/v1alpha1"
 	"karpenter/internal/cloud"
 	"karpenter/internal/kube/event"
+	"karpenter/internal/kube/feed"
 )
 
 const (
@@ -96,9 +94,9 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{RequeueAfter: again}, nil
 }
 
-// SetupWithManager registers the controller.
-func (c *Controller) SetupWithManager(m manager.Manager) error {
-	return builder.ControllerManagedBy(m).Named("class").
-		For(&v1alpha1.AWSNodeTemplate{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})). // our status must not wake us
-		Complete(c)
+// Reconciler is the controller with what it is fed with.
+func (c *Controller) Reconciler() feed.Reconciler {
+	return feed.Reconciler{Reconciler: c, Name: "class", Sources: []feed.Source{
+		{Kind: &v1alpha1.AWSNodeTemplate{}, Matters: feed.Respecified}, // our status must not wake us
+	}}
 }

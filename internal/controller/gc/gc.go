@@ -13,7 +13,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -142,8 +141,8 @@ func (c *Controller) instances(ctx context.Context) ([]lifecycle.Instance, error
 	return out, nil
 }
 
-// Start makes a pass every [Interval] until the context ends.
-func (c *Controller) Start(ctx context.Context) error {
+// Run makes a pass every [Interval] until the context ends.
+func (c *Controller) Run(ctx context.Context) error {
 	tick := time.NewTicker(Interval)
 	defer tick.Stop()
 	for {
@@ -157,6 +156,3 @@ func (c *Controller) Start(ctx context.Context) error {
 		}
 	}
 }
-
-// SetupWithManager makes the manager run it, on the leader only.
-func (c *Controller) SetupWithManager(m ctrl.Manager) error { return m.Add(c) }

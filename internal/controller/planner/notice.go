@@ -10,6 +10,11 @@ import (
 	"karpenter/internal/kube/convert"
 )
 
+// Watched are objects of the kinds whose changes the planner wants to hear of.
+func Watched() []client.Object {
+	return []client.Object{&corev1.Pod{}, &corev1.Node{}, &apiv1.NodeClaim{}, &v1alpha5.Provisioner{}}
+}
+
 // Notice tells the planner of a change that a watch has shown: before is nil
 // for a new object, after is nil for one that is gone. It is safe for concurrent
 // use.

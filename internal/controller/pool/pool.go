@@ -19,11 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	apiv1 "karpenter/api/v1"
@@ -33,6 +29,7 @@ import (
 	"karpenter/internal/core/world"
 	"karpenter/internal/kube/convert"
 	"karpenter/internal/kube/event"
+	"karpenter/internal/kube/feed"
 )
 
 // How soon a pool is looked at again when nothing has changed in the API
@@ -153,16 +150,15 @@ func (c *Controller) set(p *v1alpha5.Provisioner, reason, problem string) {
 	meta.SetStatusCondition(&p.Status.Conditions, condition)
 }
 
-// SetupWithManager registers the controller.
-func (c *Controller) SetupWithManager(m manager.Manager) error {
-	// Statuses are left out: ours must not wake us, and what a class finds is
-	// asked, not read.
-	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
-	return builder.ControllerManagedBy(m).Named("pool").
-		For(&v1alpha5.Provisioner{}, changed).
-		Watches(&apiv1.NodeClaim{}, handler.EnqueueRequestsFromMapFunc(owner)).
-		Watches(c.Class, handler.EnqueueRequestsFromMapFunc(c.users), changed).
-		Complete(c)
+// Reconciler is the controller with what it is fed with. Statuses of pools and
+// classes are left out: ours must not wake us, and what a class finds is asked,
+// not read.
+func (c *Controller) Reconciler() feed.Reconciler {
+	return feed.Reconciler{Reconciler: c, Name: "pool", Sources: []feed.Source{
+		{Kind: &v1alpha5.Provisioner{}, Matters: feed.Respecified},
+		{Kind: &apiv1.NodeClaim{}, Map: owner},
+		{Kind: c.Class, Map: c.users, Matters: feed.Respecified},
+	}}
 }
 
 func owner(_ context.Context, claim client.Object) []reconcile.Request {

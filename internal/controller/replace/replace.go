@@ -15,16 +15,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	apiv1 "karpenter/api/v1"
 	"karpenter/internal/kube/convert"
 	"karpenter/internal/kube/event"
+	"karpenter/internal/kube/feed"
 	"karpenter/internal/kube/intent"
 )
 
@@ -164,14 +161,16 @@ func about(claim *apiv1.NodeClaim) client.Object {
 	return n
 }
 
-// SetupWithManager registers the controller.
-func (c *Controller) SetupWithManager(m manager.Manager) error {
-	marked := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetAnnotations()[intent.Annotation] != "" })
-	bought := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetAnnotations()[intent.ReplacesAnnotation] != "" })
-	return builder.ControllerManagedBy(m).Named("replace").
-		For(&apiv1.NodeClaim{}, builder.WithPredicates(marked)).
-		Watches(&apiv1.NodeClaim{}, handler.EnqueueRequestsFromMapFunc(c.replacedBy), builder.WithPredicates(bought)).
-		Complete(c)
+// Reconciler is the controller with what it is fed with: the machines that are
+// to go, and those that were bought in their place.
+func (c *Controller) Reconciler() feed.Reconciler {
+	has := func(annotation string) func(before, after client.Object) bool {
+		return feed.Latest(func(o client.Object) bool { return o.GetAnnotations()[annotation] != "" })
+	}
+	return feed.Reconciler{Reconciler: c, Name: "replace", Sources: []feed.Source{
+		{Kind: &apiv1.NodeClaim{}, Matters: has(intent.Annotation)},
+		{Kind: &apiv1.NodeClaim{}, Map: c.replacedBy, Matters: has(intent.ReplacesAnnotation)},
+	}}
 }
 
 // replacedBy are the machines that wait for a replacement.

@@ -1,4 +1,4 @@
-package app
+package assembly
 
 import (
 	"context"
@@ -79,13 +79,14 @@ func resolve(p *aws.Provider) func(context.Context, *v1alpha1.AWSNodeTemplate) (
 // metered counts and times the calls of the controllers to the cloud.
 type metered struct {
 	to       *aws.Provider
+	now      func() time.Time
 	log      logr.Logger
 	duration *prometheus.HistogramVec
 	errors   *prometheus.CounterVec
 }
 
-func newMetered(to *aws.Provider, log logr.Logger, reg prometheus.Registerer) *metered {
-	m := &metered{to: to, log: log,
+func newMetered(to *aws.Provider, now func() time.Time, log logr.Logger, reg prometheus.Registerer) *metered {
+	m := &metered{to: to, now: now, log: log,
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "karpenter_cloudprovider_duration_seconds",
 			Help: "Time that calls to the cloud took, retries included.", Buckets: prometheus.DefBuckets}, []string{"method", "provider"}),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "karpenter_cloudprovider_errors_total",
@@ -97,9 +98,9 @@ func newMetered(to *aws.Provider, log logr.Logger, reg prometheus.Registerer) *m
 
 // time starts a call; call the result with its error.
 func (m *metered) time(method string) func(error) {
-	start := time.Now()
+	start := m.now()
 	return func(err error) {
-		m.duration.WithLabelValues(method, "aws").Observe(time.Since(start).Seconds())
+		m.duration.WithLabelValues(method, "aws").Observe(m.now().Sub(start).Seconds())
 		if kind := kindOf(err); kind != "" {
 			m.errors.WithLabelValues(method, "aws", kind).Inc()
 		}

@@ -1,0 +1,117 @@
+// Package assembly makes the provider and all controllers out of their parts.
+// The process (app) runs them under a manager, with real clients and the real
+// clock; the rig runs the same ones pass by pass on virtual time.
+//
+// It may import everything of ours but app, awsapi and the simulators.
+package assembly
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"karpenter/api/aws/v1alpha1"
+	"karpenter/internal/aws"
+	"karpenter/internal/controller/catalog"
+	"karpenter/internal/controller/claim"
+	"karpenter/internal/controller/class"
+	"karpenter/internal/controller/drain"
+	"karpenter/internal/controller/gc"
+	"karpenter/internal/controller/planner"
+	"karpenter/internal/controller/pool"
+	"karpenter/internal/controller/replace"
+	"karpenter/internal/core/world"
+	"karpenter/internal/journal"
+	"karpenter/internal/kube/event"
+	"karpenter/internal/kube/feed"
+	"karpenter/internal/kube/ledger"
+	"karpenter/internal/kube/mirror"
+	"karpenter/internal/settings"
+)
+
+// Sizes of the journal.
+const (
+	journalEntries = 200
+	journalInputs  = 8
+)
+
+// Parts are what everything is made of. All fields are required, but Watch.
+type Parts struct {
+	// Client reads the cache, and never the state before its own last write;
+	// its cache must have the indexes of [Indexes].
+	Client client.Client
+	// Cache reads what the watches have shown so far.
+	Cache client.Reader
+	// Live reads from the API server.
+	Live client.Reader
+	// AWS is how EC2 and its neighbours are called, and Cloud what all launches
+	// have in common.
+	AWS   aws.API
+	Cloud func(context.Context) (aws.Settings, error)
+	// Settings are read at the top of every pass.
+	Settings func() settings.Settings
+	Events   event.Recorder
+	Metrics  prometheus.Registerer
+	// Watch notes that a pass of a loop begins, and returns what to call at its
+	// end.
+	Watch func(pass string) (end func())
+	Now   func() time.Time
+	Log   logr.Logger
+}
+
+// Assembly is one process, put together and not yet running.
+type Assembly struct {
+	Provider *aws.Provider
+	Journal  *journal.Journal
+	// Reconcilers run when something changes, the loops when their time has come.
+	Reconcilers []feed.Reconciler
+	Planner     *planner.Planner
+	Garbage     *gc.Controller
+	Catalog     *catalog.Controller
+}
+
+// Indexes tells a cache by what its objects are looked up.
+func Indexes(ctx context.Context, indexer client.FieldIndexer) error {
+	if err := ledger.RegisterIndexes(ctx, indexer); err != nil {
+		return fmt.Errorf("preparing indexes: %w", err)
+	}
+	return nil
+}
+
+// New puts a process together. Nothing is called yet.
+func New(p Parts) *Assembly {
+	provider := aws.New(aws.Config{API: p.AWS, Classes: classes{p.Client}, Settings: p.Cloud, Now: p.Now})
+	cloud := newMetered(provider, p.Now, p.Log.WithName("cloud"), p.Metrics)
+	events := event.NewOnce(p.Events, p.Now)
+	book := &ledger.Ledger{Client: p.Client, Now: p.Now}
+	history := journal.New(journalEntries, journalInputs)
+	look := mirror.New(p.Cache, func(ctx context.Context, pool world.Pool) world.Catalog {
+		c, _ := provider.Catalog(ctx, pool.Class, pool.Kubelet) // an error is in the catalogue, as its Trouble
+		return c
+	})
+	counts := planner.NewMetrics(p.Metrics)
+	a := &Assembly{
+		Provider: provider,
+		Journal:  history,
+		Planner: &planner.Planner{
+			Mirror: look, Ledger: book, Client: p.Client, Events: events, Journal: history, Settings: p.Settings,
+			Now: p.Now, Metrics: counts, Log: p.Log.WithName("planner"), Watch: p.Watch,
+		},
+		Garbage: &gc.Controller{Ledger: book, Live: p.Live, Cloud: cloud, Events: events, Disrupted: counts.Disrupted, Now: p.Now},
+		Catalog: &catalog.Controller{Refresh: provider.Refresh, Now: p.Now, Log: p.Log.WithName("catalog")},
+	}
+	for _, c := range []interface{ Reconciler() feed.Reconciler }{
+		&claim.Controller{Ledger: book, Cloud: cloud, Events: events, Settings: p.Settings, NominatedUntil: look.NominatedUntil, Disrupted: counts.Disrupted, Now: p.Now},
+		&drain.Controller{Ledger: book, Cloud: cloud, Events: events, Now: p.Now, Metrics: drain.NewMetrics(p.Metrics)},
+		&replace.Controller{Client: p.Client, Events: events, Now: p.Now, Log: p.Log.WithName("replace"), Disrupted: counts.Disrupted},
+		&pool.Controller{Client: p.Client, Class: &v1alpha1.AWSNodeTemplate{}, Check: check(provider), Events: events, Now: p.Now, Log: p.Log.WithName("pool")},
+		&class.Controller{Client: p.Client, Resolve: resolve(provider), Events: events, Now: p.Now, Log: p.Log.WithName("class")},
+	} {
+		a.Reconcilers = append(a.Reconcilers, c.Reconciler())
+	}
+	return a
+}
