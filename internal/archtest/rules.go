@@ -71,6 +71,8 @@ var rules = []rule{
 	{"cmd/karpctl", []string{"internal/scenario", "internal/core/...", "internal/admission", "internal/kube/convert", "internal/aws/class", "internal/aws/catalog", "sim/..."},
 		[]string{"github.com/spf13/cobra", "sigs.k8s.io/yaml"}, "the offline front door never talks to AWS"},
 	{"sim/ec2", []string{"internal/core/...", "internal/cloud", "internal/aws/catalog"}, nil, "the simulator must not share code with the client it tests"},
+	{"sim/ec2/direct", []string{"sim/ec2", "internal/aws/class", "internal/aws/catalog", "internal/aws/launch", "internal/aws/notice", "internal/cloud", "internal/core/..."}, nil,
+		"the client of a rig: the plain types of the provider, neither SDK nor HTTP"},
 	{"bench/...", []string{"internal/core/...", "internal/kube/convert", "internal/aws/catalog"}, []string{k8sTypes, k8sMeta}, "a benchmark takes the path of the controller"},
 }
 

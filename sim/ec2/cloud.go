@@ -83,6 +83,7 @@ type Cloud struct {
 
 	mu        sync.Mutex
 	rng       *rand.Rand
+	requests  *rand.Rand // ids of HTTP requests, apart: both faces make the same things
 	world     World
 	types     map[string]*catalog.Row
 	offers    map[offerKey]Offer
@@ -112,14 +113,15 @@ func New(opt Options) *Cloud {
 	}
 	c := &Cloud{
 		opt: opt, world: opt.World.clone(),
-		rng:     rand.New(rand.NewPCG(opt.Seed, 0x65633273696d)),
-		types:   map[string]*catalog.Row{},
-		offers:  map[offerKey]Offer{},
-		byID:    map[string]*Instance{},
-		fleets:  map[string]Tags{},
-		answers: map[string]answer{},
-		buckets: map[string]*bucket{},
-		log:     callLog{counts: map[string]int{}},
+		rng:      rand.New(rand.NewPCG(opt.Seed, 0x65633273696d)),
+		requests: rand.New(rand.NewPCG(opt.Seed, 0x68747470)),
+		types:    map[string]*catalog.Row{},
+		offers:   map[offerKey]Offer{},
+		byID:     map[string]*Instance{},
+		fleets:   map[string]Tags{},
+		answers:  map[string]answer{},
+		buckets:  map[string]*bucket{},
+		log:      callLog{counts: map[string]int{}},
 	}
 	c.index()
 	return c
@@ -186,8 +188,8 @@ func (c *Cloud) newID(prefix string) string {
 	return fmt.Sprintf("%s-0%016x", prefix, c.rng.Uint64())
 }
 
-func (c *Cloud) requestID() string {
-	a, b := c.rng.Uint64(), c.rng.Uint64()
+func uuid(rng *rand.Rand) string {
+	a, b := rng.Uint64(), rng.Uint64()
 	return fmt.Sprintf("%08x-%04x-4%03x-8%03x-%012x", a>>32, a>>16&0xffff, a&0xfff, b>>48&0xfff, b&0xffffffffffff)
 }
 

@@ -43,6 +43,16 @@ func unauthorized(service string) string {
 	return "AccessDeniedException"
 }
 
+// Throttled reports whether a code asks the caller to be slower.
+func Throttled(code string) bool {
+	switch code {
+	case "RequestLimitExceeded", "Throttling", "ThrottlingException", "ThrottledException", "RequestThrottled", "RequestThrottledException",
+		"TooManyRequestsException", "EC2ThrottledException", "SlowDown", "BandwidthLimitExceeded", "LimitExceededException", "PriorRequestNotComplete":
+		return true
+	}
+	return false
+}
+
 func missing(parameter string) *Error {
 	return errorf("MissingParameter", "The request must contain the parameter %s", parameter)
 }

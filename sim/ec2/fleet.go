@@ -239,4 +239,4 @@ func (c *Cloud) inOrder(all []candidate, m Market, strategy string) []candidate 
 }
 
 // newFleetID returns an id such as fleet-01234567-89ab-….
-func (c *Cloud) newFleetID() string { return "fleet-" + c.requestID() }
+func (c *Cloud) newFleetID() string { return "fleet-" + uuid(c.rng) }

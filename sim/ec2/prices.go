@@ -33,6 +33,9 @@ type SpotPrice struct {
 	Product string    `xml:"productDescription"`
 	Price   string    `xml:"spotPrice"`
 	Since   time.Time `xml:"timestamp"`
+
+	// Amount is Price as a number, for callers in process.
+	Amount quantity.Price `xml:"-"`
 }
 
 func (p SpotPrice) key() string { return p.Type + "/" + p.Zone + "/" + p.Product }
@@ -55,7 +58,7 @@ func (in *DescribeSpotPriceHistoryInput) do(c *Cloud) (*DescribeSpotPriceHistory
 			if o.Spot == 0 || in.Zone != "" && in.Zone != o.Zone || len(in.Types) > 0 && !slices.Contains(in.Types, o.Type) {
 				continue
 			}
-			all = append(all, SpotPrice{Zone: o.Zone, ZoneID: zoneID(o.Zone), Type: o.Type, Product: product, Price: usd(o.Spot, 6), Since: since})
+			all = append(all, SpotPrice{Zone: o.Zone, ZoneID: zoneID(o.Zone), Type: o.Type, Product: product, Price: usd(o.Spot, 6), Since: since, Amount: o.Spot})
 		}
 	}
 	items, err := selectBy(sorted(all, SpotPrice.key), in.Filters, attributes[SpotPrice]{
@@ -81,9 +84,18 @@ func usd(p quantity.Price, decimals int) string {
 type GetProductsInput struct {
 	ServiceCode   string
 	FormatVersion string
-	Filters       []struct{ Type, Field, Value string }
+	Filters       []ProductFilter
 	NextToken     string
 	MaxResults    *int
+}
+
+// ProductFilter wants an attribute to have a value.
+type ProductFilter struct{ Type, Field, Value string }
+
+// ProductPrice is an entry of the price list in short.
+type ProductPrice struct {
+	Type  string
+	Price quantity.Price
 }
 
 // GetProductsOutput is a part of the price list; every entry is a JSON
@@ -92,6 +104,9 @@ type GetProductsOutput struct {
 	FormatVersion string
 	PriceList     []string
 	NextToken     string `json:",omitempty"`
+
+	// Products is the same in short, for callers in process.
+	Products []ProductPrice `json:"-"`
 }
 
 func (in *GetProductsInput) service() string { return "pricing" }
@@ -131,6 +146,7 @@ func (in *GetProductsInput) do(c *Cloud) (*GetProductsOutput, error) {
 	out := &GetProductsOutput{FormatVersion: "aws_v1", PriceList: []string{}, NextToken: next}
 	for _, p := range part {
 		out.PriceList = append(out.PriceList, p.document())
+		out.Products = append(out.Products, ProductPrice{p.row.Name, p.price})
 	}
 	return out, nil
 }

@@ -48,13 +48,24 @@ type TypeInfo struct {
 	Inference         *Inference   `xml:"inferenceAcceleratorInfo"`
 	Neuron            *NeuronInfo  `xml:"neuronInfo"`
 	Burstable         bool         `xml:"burstablePerformanceSupported"`
+
+	// Row is the same as plain facts, for callers in process.
+	Row *catalog.Row `xml:"-"`
 }
 
 // StorageInfo is the local storage of a type.
 type StorageInfo struct {
-	TotalGB    int64  `xml:"totalSizeInGB"`
-	NVMe       string `xml:"nvmeSupport"`
-	Encryption string `xml:"encryptionSupport"`
+	TotalGB    int64       `xml:"totalSizeInGB"`
+	Disks      *Set[Disks] `xml:"disks"`
+	NVMe       string      `xml:"nvmeSupport"`
+	Encryption string      `xml:"encryptionSupport"`
+}
+
+// Disks are local disks of one kind.
+type Disks struct {
+	Count  int64  `xml:"count"`
+	SizeGB int64  `xml:"sizeInGB"`
+	Type   string `xml:"type"`
 }
 
 // EBSInfo is the connection of a type to volumes.
@@ -63,6 +74,8 @@ type EBSInfo struct {
 	Encryption string        `xml:"encryptionSupport"`
 	Bandwidth  *EBSBandwidth `xml:"ebsOptimizedInfo"`
 	NVMe       string        `xml:"nvmeSupport"`
+	Volumes    int64         `xml:"maximumEbsAttachments,omitempty"`
+	VolumeType string        `xml:"attachmentLimitType,omitempty"`
 }
 
 // EBSBandwidth is in Mbit/s.
@@ -177,6 +190,7 @@ func typeInfo(r *catalog.Row) TypeInfo {
 			IPv6:  true, ENA: "required", EncryptionInTransit: r.EncryptionInTransit,
 		},
 		Burstable: strings.HasPrefix(family, "t") && !strings.HasPrefix(family, "trn"),
+		Row:       r,
 	}
 	t.GHz = milli(r.SustainedGHzMilli)
 	if r.Hypervisor == "xen" {
@@ -187,6 +201,15 @@ func typeInfo(r *catalog.Row) TypeInfo {
 	}
 	if r.LocalNVMeGB > 0 {
 		t.Storage = &StorageInfo{TotalGB: r.LocalNVMeGB, NVMe: "required", Encryption: "required"}
+		if r.LocalDisks > 0 {
+			t.Storage.Disks = &Set[Disks]{{Count: r.LocalDisks, SizeGB: r.LocalNVMeGB / r.LocalDisks, Type: "ssd"}}
+		}
+	}
+	if r.EBSVolumes > 0 {
+		t.EBS.Volumes, t.EBS.VolumeType = r.EBSVolumes, "shared"
+		if r.EBSDedicated {
+			t.EBS.VolumeType = "dedicated"
+		}
 	}
 	if r.FPGA {
 		t.FPGAs = &FPGAInfo{FPGAs: []Accelerator{{Name: "Virtex UltraScale (VU9P)", Manufacturer: "Xilinx", Count: 1, MemoryMiB: 65536}}}

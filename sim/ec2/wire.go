@@ -167,7 +167,7 @@ func (c *Cloud) serveAWS(w http.ResponseWriter, r *http.Request) {
 func (c *Cloud) newRequestID() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.requestID()
+	return uuid(c.requests)
 }
 
 // dropped ends a request without an answer if the error asks for it.
