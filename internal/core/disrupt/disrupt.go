@@ -44,6 +44,8 @@ type Target struct {
 	Claim string    `json:"claim"`
 	Pool  string    `json:"pool"`
 	Since time.Time `json:"since"` // when it became due
+	// PoolKind tells pools of one name apart.
+	PoolKind string `json:"poolKind,omitempty"`
 }
 
 // Kept is a machine that a method wanted to take and that stays for now.
@@ -116,7 +118,7 @@ func (m method) decide(s *world.Snapshot, now time.Time, opt Options, d *Decisio
 			keep(c.node.Name, r)
 			continue
 		}
-		targets = append(targets, Target{c.node.Name, c.node.Claim, c.node.Pool, since})
+		targets = append(targets, Target{c.node.Name, c.node.Claim, c.node.Pool, since, c.node.PoolKind})
 	}
 	if len(targets) == 0 {
 		return nil
@@ -126,7 +128,7 @@ func (m method) decide(s *world.Snapshot, now time.Time, opt Options, d *Decisio
 	}
 	slices.SortStableFunc(targets, func(a, b Target) int { return a.Since.Compare(b.Since) })
 	for _, t := range targets {
-		if other := busy(s, t.Pool); other != "" {
+		if other := busy(s, t); other != "" {
 			keep(t.Node, Busy{Other: other})
 			continue
 		}
@@ -144,10 +146,11 @@ func (m method) decide(s *world.Snapshot, now time.Time, opt Options, d *Decisio
 	return nil
 }
 
-// busy returns the name of a machine of the pool that is just being replaced.
-func busy(s *world.Snapshot, pool string) string {
+// busy returns the name of a machine of the target's pool that is just being
+// replaced.
+func busy(s *world.Snapshot, t Target) string {
 	for i := range s.Nodes {
-		if n := &s.Nodes[i]; n.Pool == pool && slices.ContainsFunc(methods, func(m method) bool { return m.name == n.Disruption && !m.all }) {
+		if n := &s.Nodes[i]; n.Pool == t.Pool && n.PoolKind == t.PoolKind && slices.ContainsFunc(methods, func(m method) bool { return m.name == n.Disruption && !m.all }) {
 			return n.Name
 		}
 	}
@@ -209,11 +212,5 @@ func find(s *world.Snapshot, t Target) *world.Node {
 }
 
 func newCandidate(s *world.Snapshot, n *world.Node, now time.Time, method string) candidate {
-	c := candidate{snap: s, node: n, now: now, method: method}
-	for i := range s.Pools {
-		if s.Pools[i].Name == n.Pool {
-			c.pool = &s.Pools[i]
-		}
-	}
-	return c
+	return candidate{snap: s, node: n, now: now, method: method, pool: s.Pool(n.PoolKind, n.Pool)}
 }

@@ -65,7 +65,7 @@ func Validate(r Requirement) error {
 		}
 	case NotIn, Exists, DoesNotExist:
 	default:
-		return fmt.Errorf("requirement on %q: unknown operator %q, use In, NotIn, Exists, DoesNotExist, Gt or Lt", r.Key, r.Op)
+		return fmt.Errorf("requirement on %q: unknown operator %q, use In, NotIn, Exists, DoesNotExist, Gt, Lt, Gte or Lte", r.Key, r.Op)
 	}
 	return nil
 }

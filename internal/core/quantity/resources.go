@@ -19,6 +19,10 @@ const (
 	Pods             = "pods"
 )
 
+// Nodes is the name under which machines are counted, in limits of pools and in
+// what pools use.
+const Nodes = "nodes"
+
 // Resources is a vector of amounts. The zero value is the empty vector. A
 // resource that is not mentioned has the amount 0.
 type Resources struct {

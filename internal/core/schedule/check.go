@@ -16,12 +16,12 @@ import (
 // that does not suit their pods, limits exceeded, a pool passed over, and pods
 // left pending that a machine within the limits would hold.
 func Check(s *world.Snapshot, plan *Plan) []string {
-	c := &checker{s: s, pods: map[world.ObjectName]*world.Pod{}, seen: map[world.ObjectName]string{}, left: map[string]map[string]int64{}}
+	c := &checker{s: s, pods: map[world.ObjectName]*world.Pod{}, seen: map[world.ObjectName]string{}, left: map[*world.Pool]map[string]int64{}}
 	for i := range s.Pools {
 		p := &s.Pools[i]
-		c.left[p.Name] = map[string]int64{}
+		c.left[p] = map[string]int64{}
 		for _, l := range p.Limits {
-			c.left[p.Name][l.Name] = l.Value - p.Used.Get(l.Name)
+			c.left[p][l.Name] = l.Value - p.Used.Get(l.Name)
 		}
 	}
 	for i := range s.Pending {
@@ -48,7 +48,7 @@ type checker struct {
 	s      *world.Snapshot
 	pods   map[world.ObjectName]*world.Pod
 	seen   map[world.ObjectName]string
-	left   map[string]map[string]int64 // limits less used and planned, per pool
+	left   map[*world.Pool]map[string]int64 // limits less used and planned, per pool
 	rooms  []place
 	stage0 *stage // the cluster that the plan makes
 	faults []string
@@ -154,14 +154,6 @@ func (c *checker) nodes(plan *Plan) {
 	}
 }
 
-func (c *checker) pool(name string) *world.Pool {
-	i := slices.IndexFunc(c.s.Pools, func(p world.Pool) bool { return p.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return &c.s.Pools[i]
-}
-
 // newPlace is an empty machine of an offering, with the labels of a machine.
 func newPlace(p *world.Pool, cat *world.Catalog, t *world.InstanceType, o *world.Offering, labels map[string]string) place {
 	out := place{labels: map[string]string{label.Registered: "true", label.Initialized: "true", label.Hostname: "\x00new"}, taints: p.Taints, room: t.Allocatable}
@@ -176,7 +168,7 @@ func newPlace(p *world.Pool, cat *world.Catalog, t *world.InstanceType, o *world
 
 func (c *checker) machine(i int, m *Machine) {
 	where := fmt.Sprintf("machine %d", i+1)
-	p := c.pool(m.Pool)
+	p := c.s.Pool(m.PoolKind, m.Pool)
 	if p == nil || p.NotReady != "" {
 		c.bad("%s: pool %q cannot buy", where, m.Pool)
 		return
@@ -216,8 +208,8 @@ func (c *checker) machine(i int, m *Machine) {
 				continue // neither an option nor covered by the requirements
 			}
 			c.holds(where, p, place, pods)
-			for name := range c.left[p.Name] {
-				greatest[name] = max(greatest[name], kind.Capacity.Get(name))
+			for name := range c.left[p] {
+				greatest[name] = max(greatest[name], kind.Counts(name))
 			}
 		}
 	}
@@ -225,10 +217,10 @@ func (c *checker) machine(i int, m *Machine) {
 		c.bad("%s: some options are not in the catalogue, or twice", where)
 	}
 	for name, size := range greatest {
-		if size > 0 && size > c.left[p.Name][name] {
+		if size > 0 && size > c.left[p][name] {
 			c.bad("%s exceeds the limit on %s of pool %s", where, name, p.Name)
 		}
-		c.left[p.Name][name] -= size
+		c.left[p][name] -= size
 	}
 }
 
@@ -314,9 +306,9 @@ func (c *checker) wouldHold(p *world.Pool, pod *world.Pod) bool {
 	cat := c.s.Catalogs[p.Catalog]
 	for t := range cat.Types {
 		kind := &cat.Types[t]
-		if slices.ContainsFunc(slices.Collect(maps.Keys(c.left[p.Name])), func(name string) bool {
-			size := kind.Capacity.Get(name)
-			return size > 0 && size > c.left[p.Name][name]
+		if slices.ContainsFunc(slices.Collect(maps.Keys(c.left[p])), func(name string) bool {
+			size := kind.Counts(name)
+			return size > 0 && size > c.left[p][name]
 		}) {
 			continue
 		}

@@ -110,7 +110,7 @@ func (c *checker) stage(plan *Plan, turn int) (*stage, map[world.ObjectName]*sta
 	}
 	for i := range plan.Machines {
 		m := &plan.Machines[i]
-		p := c.pool(m.Pool)
+		p := c.s.Pool(m.PoolKind, m.Pool)
 		if p == nil || len(m.Options) == 0 {
 			continue
 		}

@@ -29,7 +29,7 @@ func (p *problem) raise(m *machine, known map[string]*offering) Machine {
 		known[string(key)] = o
 	}
 	out := Machine{
-		Pool: m.shop.pool.Name, Requests: o.requests, Requirements: o.requirements, Labels: maps.Clone(o.labels),
+		Pool: m.shop.pool.Name, PoolKind: m.shop.pool.Kind, Requests: o.requests, Requirements: o.requirements, Labels: maps.Clone(o.labels),
 		Options: o.options, Price: o.options[0].Price,
 	}
 	for _, k := range m.picks {

@@ -49,8 +49,10 @@ type Placement struct {
 // pods and the daemon pods that will run there. Machines may share slices,
 // which nobody may change.
 type Machine struct {
-	Pool string             `json:"pool"`
-	Pods []world.ObjectName `json:"pods"`
+	Pool string `json:"pool"`
+	// PoolKind tells pools of one name apart.
+	PoolKind string             `json:"poolKind,omitempty"`
+	Pods     []world.ObjectName `json:"pods"`
 	// Requests is what pods and daemons ask for; where daemons depend on the
 	// option, the least.
 	Requests quantity.Resources `json:"requests"`

@@ -88,7 +88,7 @@ func newShop(p *world.Pool, m *market, d *dims, daemons []world.Daemon, profiles
 	for _, l := range p.Limits {
 		lim := limit{name: l.Name, left: l.Value - p.Used.Get(l.Name), size: make([]int64, len(m.offers))}
 		for i, o := range m.offers {
-			lim.size[i] = m.kind(o).Capacity.Get(l.Name)
+			lim.size[i] = m.kind(o).Counts(l.Name)
 		}
 		s.limits = append(s.limits, lim)
 	}

@@ -16,7 +16,8 @@ import (
 //
 //	zones a b                     all types are offered there, unless off:
 //	type m5.large cpu=2 memory=8Gi od=0.096 spot=0.04 alloc:cpu=1900m label:k=v off:a/spot
-//	pool main weight=1 label:k=v require:KEY,Op,v1|v2 taint:k=v:Effect startup:… limit:cpu=4 used:cpu=2 notready=why catalog=KEY
+//	policy relax-min-values       machines may have fewer values than MIN
+//	pool main nodepool weight=1 label:k=v require:KEY,Op,v1|v2,MIN taint:k=v:Effect startup:… limit:cpu=4 used:cpu=2 notready=why catalog=KEY
 //	catalog KEY trouble=why       later types belong to it
 //	daemon agent cpu=100m …       the words of a pod
 //	node n1 cpu=4 label:k=v open:k=v,w,- taint:… pool=main booting|deleting|cordoned|foreign
@@ -63,6 +64,9 @@ func (p *worldParser) line(f []string) error {
 		return nil
 	case "type":
 		return p.kind(f[1], f[2:])
+	case "policy":
+		p.s.Policy.RelaxMinValues = f[1] == "relax-min-values"
+		return nil
 	case "pool":
 		return p.pool(f[1], f[2:])
 	case "node":
@@ -101,7 +105,7 @@ func words(w, prefix string) string {
 // amount reads cpu=1500m, memory=2Gi, pods=3 or name/x=1.
 func amount(w string) (quantity.Amount, bool) {
 	name, text, ok := strings.Cut(w, "=")
-	if !ok || name != "cpu" && name != "memory" && name != "pods" && name != "ephemeral-storage" && !strings.Contains(name, "/") {
+	if !ok || name != "cpu" && name != "memory" && name != "pods" && name != "nodes" && name != "ephemeral-storage" && !strings.Contains(name, "/") {
 		return quantity.Amount{}, false
 	}
 	unit := int64(1)
@@ -121,8 +125,11 @@ func amount(w string) (quantity.Amount, bool) {
 func requirement(text string) label.Requirement {
 	f := strings.Split(text, ",")
 	r := label.Requirement{Key: f[0], Op: label.Op(f[1])}
-	if len(f) > 2 {
+	if len(f) > 2 && f[2] != "" {
 		r.Values = strings.Split(f[2], "|")
+	}
+	if len(f) > 3 {
+		r.MinValues, _ = strconv.Atoi(f[3])
 	}
 	return r
 }
@@ -188,6 +195,8 @@ func (p *worldParser) pool(name string, f []string) error {
 	for _, w := range f {
 		kind, rest, _ := strings.Cut(w, ":")
 		switch {
+		case w == "nodepool":
+			pool.Kind, pool.Labels = "NodePool", map[string]string{label.NodePool: name}
 		case strings.HasPrefix(w, "weight="):
 			n, _ := strconv.Atoi(w[7:])
 			pool.Weight = int32(n)

@@ -19,6 +19,7 @@ type Node struct {
 	Claim string `json:"claim,omitempty"`
 	// Pool is the owning pool; empty on foreign nodes and stand-alone claims.
 	Pool       string            `json:"pool,omitempty"`
+	PoolKind   string            `json:"poolKind,omitempty"`
 	ProviderID string            `json:"providerID,omitempty"`
 	Labels     map[string]string `json:"labels,omitempty"`
 	// Annotations hold what people wrote on the node that decisions look at.

@@ -34,18 +34,48 @@ type Pool struct {
 	Taints        []Taint             `json:"taints,omitempty"`
 	StartupTaints []Taint             `json:"startupTaints,omitempty"`
 
-	// Limits cap the capacity of all machines of the pool together; a resource
-	// that is not listed is not limited. Sorted by name.
+	// Limits cap the capacity of all machines of the pool together, or their
+	// number ([quantity.Nodes]); a resource that is not listed is not limited.
+	// Sorted by name.
 	Limits []quantity.Amount `json:"limits,omitempty"`
-	// Used is the capacity of the machines that the pool has or is waiting for.
+	// Used is the capacity of the machines that the pool has or is waiting for,
+	// and their number.
 	Used quantity.Resources `json:"used"`
 
 	// EmptyAfter: how long a node may be empty before it is removed; nil = for
 	// ever.
 	EmptyAfter *Duration `json:"emptyAfter,omitempty"`
-	// ExpireAfter: the age at which a node is replaced; nil = never.
+	// ExpireAfter: the age at which a node is replaced, those that run included;
+	// nil = never.
 	ExpireAfter *Duration `json:"expireAfter,omitempty"`
 	Consolidate bool      `json:"consolidate,omitempty"`
+	// Disruption is what else the pool says about taking its machines away.
+	Disruption Disruption `json:"disruption,omitzero"`
+
+	// Lifetime and TerminationGrace are written on every machine that is bought,
+	// and rule there: the age at which it goes (nil = never), and how long its
+	// draining may take (nil = as long as it takes).
+	Lifetime         *Duration `json:"lifetime,omitempty"`
+	TerminationGrace *Duration `json:"terminationGrace,omitempty"`
+	// Hash stands for everything of the pool that its machines are made from
+	// and their labels do not show; empty if nobody compares it.
+	Hash string `json:"hash,omitempty"`
+}
+
+// Is reports whether the pool has this kind and name. An empty kind is any: of
+// two pools of one name that differ in kind, each is a pool of its own.
+func (p *Pool) Is(kind, name string) bool {
+	return p.Name == name && (kind == "" || p.Kind == "" || p.Kind == kind)
+}
+
+// Pool returns the pool of this kind (empty: any) and name, or nil.
+func (s *Snapshot) Pool(kind, name string) *Pool {
+	for i := range s.Pools {
+		if s.Pools[i].Is(kind, name) {
+			return &s.Pools[i]
+		}
+	}
+	return nil
 }
 
 // ClassRef names the cloud settings of a pool. Inline holds them where the

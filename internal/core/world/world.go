@@ -52,6 +52,10 @@ type Policy struct {
 	// PreferenceMicros is how much dearer, in millionths, a plan may become by
 	// following preferences.
 	PreferenceMicros int64 `json:"preferenceMicros,omitempty"`
+	// RelaxMinValues: a machine may be planned with fewer different values than
+	// [label.Requirement] MinValues asks for, as many as there are; otherwise the
+	// pod waits.
+	RelaxMinValues bool `json:"relaxMinValues,omitempty"`
 }
 
 // DefaultPolicy returns the policy of an installation that sets nothing.
@@ -134,6 +138,15 @@ type InstanceType struct {
 	AttachLimits []quantity.Amount `json:"attachLimits,omitempty"`
 	// Offerings are sorted by zone, then capacity type.
 	Offerings []Offering `json:"offerings"`
+}
+
+// Counts is what a machine of the type counts for against a limit on the
+// resource.
+func (t *InstanceType) Counts(resource string) int64 {
+	if resource == quantity.Nodes {
+		return 1
+	}
+	return t.Capacity.Get(resource)
 }
 
 // Offering is a place and a market where an instance type can be bought.
