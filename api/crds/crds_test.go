@@ -20,7 +20,7 @@ func TestAll(t *testing.T) {
 			t.Errorf("%s: no status subresource", crd.Name)
 		}
 	}
-	want := []string{"awsnodetemplates.karpenter.k8s.aws", "nodeclaims.karpenter.sh", "provisioners.karpenter.sh"}
+	want := []string{"awsnodetemplates.karpenter.k8s.aws", "ec2nodeclasses.karpenter.k8s.aws", "nodeclaims.karpenter.sh", "nodepools.karpenter.sh", "provisioners.karpenter.sh"}
 	if len(names) != len(want) {
 		t.Fatalf("got %v, want %v", names, want)
 	}

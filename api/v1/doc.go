@@ -1,7 +1,9 @@
-// Package v1 holds the wire types of karpenter.sh/v1: NodeClaim, the durable
-// record of one machine in every API generation.
+// Package v1 holds the wire types of karpenter.sh/v1: NodePool, and NodeClaim,
+// the durable record of one machine in every API generation.
 //
-// It imports the Kubernetes API packages only.
+// It imports the Kubernetes API packages only. The rules and defaults of the
+// API are written here as schema and CEL markers; internal/admission carries
+// the same for objects that never saw an API server.
 //
 // +kubebuilder:object:generate=true
 // +groupName=karpenter.sh
@@ -18,7 +20,7 @@ var GroupVersion = schema.GroupVersion{Group: "karpenter.sh", Version: "v1"}
 
 // AddToScheme makes the types of this package known to a scheme.
 func AddToScheme(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &NodeClaim{}, &NodeClaimList{})
+	s.AddKnownTypes(GroupVersion, &NodePool{}, &NodePoolList{}, &NodeClaim{}, &NodeClaimList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

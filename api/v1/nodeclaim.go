@@ -23,9 +23,6 @@ const (
 	ConditionConsistentStateFound = "ConsistentStateFound" // the node is what was promised
 )
 
-// Never is the value of ExpireAfter of a claim that does not expire.
-const Never = "Never"
-
 // NodeClaim asks for one machine and records what became of it. Deleting it
 // drains the node and terminates the machine.
 //
@@ -75,13 +72,15 @@ type NodeClaimSpec struct {
 	// +optional
 	Resources Resources `json:"resources,omitempty"`
 	// Taints are put on the node.
+	// +kubebuilder:validation:MaxItems=100
 	// +listType=atomic
 	// +optional
-	Taints []corev1.Taint `json:"taints,omitempty"`
+	Taints []Taint `json:"taints,omitempty"`
 	// StartupTaints are put on the node and taken off by somebody else.
+	// +kubebuilder:validation:MaxItems=100
 	// +listType=atomic
 	// +optional
-	StartupTaints []corev1.Taint `json:"startupTaints,omitempty"`
+	StartupTaints []Taint `json:"startupTaints,omitempty"`
 	// NodeClassRef names the object with the cloud settings.
 	NodeClassRef NodeClassRef `json:"nodeClassRef"`
 	// ExpireAfter is the age at which the machine is removed, or Never.
@@ -96,48 +95,10 @@ type NodeClaimSpec struct {
 	TerminationGracePeriod *metav1.Duration `json:"terminationGracePeriod,omitempty"`
 }
 
-// Requirement limits the values that one label of the node may have.
-//
-// +kubebuilder:validation:XValidation:rule="self.key.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]$') && self.key.indexOf('/') <= 253",message="key must be a qualified name: an optional DNS subdomain and '/', then at most 63 letters, digits, '-', '_' or '.', with a letter or digit at both ends",fieldPath=".key"
-// +kubebuilder:validation:XValidation:rule="self.operator != 'In' || (has(self.values) && size(self.values) > 0)",message="operator In needs at least one value",fieldPath=".values"
-// +kubebuilder:validation:XValidation:rule="!(self.operator in ['Gt', 'Lt', 'Gte', 'Lte']) || (has(self.values) && size(self.values) == 1 && self.values[0].matches('^[0-9]{1,18}$'))",messageExpression="'operator ' + self.operator + ' needs exactly one value, and it must be an integer of 0 or more'",fieldPath=".values"
-// +kubebuilder:validation:XValidation:rule="self.operator != 'In' || !has(self.minValues) || (has(self.values) && size(self.values) >= self.minValues)",message="minValues must not be greater than the number of values",fieldPath=".minValues"
-type Requirement struct {
-	// Key of the label.
-	// +kubebuilder:validation:MaxLength=317
-	Key string `json:"key"`
-	// Operator: In, NotIn, Exists, DoesNotExist, Gt, Lt, Gte or Lte.
-	// +kubebuilder:validation:Enum=In;NotIn;Exists;DoesNotExist;Gt;Lt;Gte;Lte
-	Operator corev1.NodeSelectorOperator `json:"operator"`
-	// Values may be many: a claim lists every instance type that would do.
-	// +kubebuilder:validation:MaxItems=2000
-	// +kubebuilder:validation:items:MaxLength=63
-	// +kubebuilder:validation:items:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
-	// +listType=atomic
-	// +optional
-	Values []string `json:"values,omitempty"`
-	// MinValues is the least number of different values that the instance types
-	// to choose from must have.
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=50
-	// +optional
-	MinValues *int `json:"minValues,omitempty"`
-}
-
 // Resources are the least that a node must offer.
 type Resources struct {
 	// +optional
 	Requests corev1.ResourceList `json:"requests,omitempty"`
-}
-
-// NodeClassRef names the object with the cloud settings.
-type NodeClassRef struct {
-	// +kubebuilder:validation:Pattern=`^[^/]+$`
-	Group string `json:"group"`
-	// +kubebuilder:validation:MinLength=1
-	Kind string `json:"kind"`
-	// +kubebuilder:validation:MinLength=1
-	Name string `json:"name"`
 }
 
 // NodeClaimStatus is what became of the machine.

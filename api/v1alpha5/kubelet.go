@@ -2,20 +2,26 @@ package v1alpha5
 
 import corev1 "k8s.io/api/core/v1"
 
-// KubeletConfiguration are the settings of the kubelet that matter to the size
-// of a node, and some that are only handed on.
-//
-// +kubebuilder:validation:XValidation:rule="!has(self.evictionSoft) || self.evictionSoft.all(k, has(self.evictionSoftGracePeriod) && k in self.evictionSoftGracePeriod)",message="every signal of evictionSoft needs an entry in evictionSoftGracePeriod",fieldPath=".evictionSoftGracePeriod"
-// +kubebuilder:validation:XValidation:rule="!has(self.evictionSoftGracePeriod) || self.evictionSoftGracePeriod.all(k, has(self.evictionSoft) && k in self.evictionSoft)",message="every signal of evictionSoftGracePeriod needs an entry in evictionSoft",fieldPath=".evictionSoft"
+// KubeletConfiguration are settings of the kubelet on each node.
 type KubeletConfiguration struct {
-	// ClusterDNS are addresses of the cluster's name servers; the first is used.
-	// +optional
-	ClusterDNS []string `json:"clusterDNS,omitempty"`
+	Kubelet `json:",inline"`
+
 	// ContainerRuntime is containerd or, on AL2 of Kubernetes before 1.24,
 	// dockerd.
 	// +kubebuilder:validation:Enum=containerd;dockerd
 	// +optional
 	ContainerRuntime *string `json:"containerRuntime,omitempty"`
+}
+
+// Kubelet are the settings of the kubelet that both generations have: those
+// that matter to the size of a node, and some that are only handed on.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.evictionSoft) || self.evictionSoft.all(k, has(self.evictionSoftGracePeriod) && k in self.evictionSoftGracePeriod)",message="every signal of evictionSoft needs an entry in evictionSoftGracePeriod",fieldPath=".evictionSoftGracePeriod"
+// +kubebuilder:validation:XValidation:rule="!has(self.evictionSoftGracePeriod) || self.evictionSoftGracePeriod.all(k, has(self.evictionSoft) && k in self.evictionSoft)",message="every signal of evictionSoftGracePeriod needs an entry in evictionSoft",fieldPath=".evictionSoft"
+type Kubelet struct {
+	// ClusterDNS are addresses of the cluster's name servers; the first is used.
+	// +optional
+	ClusterDNS []string `json:"clusterDNS,omitempty"`
 	// MaxPods is how many pods a node may hold.
 	// +kubebuilder:validation:Minimum=0
 	// +optional

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	awsv1 "karpenter/api/aws/v1"
 	"karpenter/api/aws/v1alpha1"
 	apiv1 "karpenter/api/v1"
 	"karpenter/api/v1alpha5"
@@ -25,7 +26,7 @@ func scheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme,
-		v1alpha5.AddToScheme, apiv1.AddToScheme, v1alpha1.AddToScheme,
+		v1alpha5.AddToScheme, v1alpha1.AddToScheme, apiv1.AddToScheme, awsv1.AddToScheme,
 	} {
 		utilruntime.Must(add(s))
 	}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"sigs.k8s.io/yaml"
 
+	awsv1 "karpenter/api/aws/v1"
 	awsv1alpha1 "karpenter/api/aws/v1alpha1"
 	karpv1 "karpenter/api/v1"
 	"karpenter/api/v1alpha5"
@@ -79,7 +80,7 @@ func newDecoder() runtime.Decoder {
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, policyv1.AddToScheme,
 		storagev1.AddToScheme, nodev1.AddToScheme,
-		v1alpha5.AddToScheme, karpv1.AddToScheme, awsv1alpha1.AddToScheme,
+		v1alpha5.AddToScheme, awsv1alpha1.AddToScheme, karpv1.AddToScheme, awsv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			panic(err) // a kind registered twice: a fault of this program
@@ -159,6 +160,8 @@ func (m *Manifests) sort(obj runtime.Object) error {
 		m.Templates = append(m.Templates, o)
 	case *karpv1.NodeClaim:
 		m.Claims = append(m.Claims, o)
+	case *karpv1.NodePool, *awsv1.EC2NodeClass:
+		return errors.New("is not planned with yet; write it as Provisioner and AWSNodeTemplate")
 	case *corev1.Node:
 		m.Nodes = append(m.Nodes, o)
 	case *corev1.Pod:
@@ -193,7 +196,7 @@ func (m *Manifests) sort(obj runtime.Object) error {
 // namespaced reports whether objects of this kind live in a namespace.
 func namespaced(obj runtime.Object) bool {
 	switch obj.(type) {
-	case *v1alpha5.Provisioner, *awsv1alpha1.AWSNodeTemplate, *karpv1.NodeClaim, *corev1.Node,
+	case *v1alpha5.Provisioner, *awsv1alpha1.AWSNodeTemplate, *karpv1.NodePool, *awsv1.EC2NodeClass, *karpv1.NodeClaim, *corev1.Node,
 		*corev1.Namespace, *corev1.PersistentVolume, *storagev1.StorageClass, *storagev1.CSINode, *nodev1.RuntimeClass:
 		return false
 	}

@@ -116,7 +116,7 @@ func (d *draft) age(n *corev1.Node, claim *karpv1.NodeClaim, at stage) {
 	switch at {
 	case registered, joined:
 		delete(n.Labels, label.Initialized)
-		n.Spec.Taints = append(n.Spec.Taints, claim.Spec.StartupTaints...)
+		n.Spec.Taints = append(n.Spec.Taints, coreTaints(claim.Spec.StartupTaints)...)
 		if d.chance(0.5) {
 			delete(n.Status.Allocatable, "nvidia.com/gpu")
 			delete(n.Status.Capacity, "nvidia.com/gpu")

@@ -99,7 +99,7 @@ func buy(claim *karpv1.NodeClaim, o option, region string) {
 func machineNode(claim *karpv1.NodeClaim, o option, region, name string) *corev1.Node {
 	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: cloudLabels(o, region), CreationTimestamp: ago(0)},
-		Spec:       corev1.NodeSpec{ProviderID: claim.Status.ProviderID, Taints: slices.Clone(claim.Spec.Taints)},
+		Spec:       corev1.NodeSpec{ProviderID: claim.Status.ProviderID, Taints: coreTaints(claim.Spec.Taints)},
 		Status: corev1.NodeStatus{
 			Capacity: list(o.kind.Capacity), Allocatable: list(o.kind.Allocatable),
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
@@ -171,12 +171,12 @@ func settled(n *corev1.Node, claim *karpv1.NodeClaim) place {
 		return place{node: n, claim: claim.Name}
 	}
 	n = n.DeepCopy()
-	boot := append(dialect.EphemeralTaints(), claim.Spec.StartupTaints...)
+	boot := append(dialect.EphemeralTaints(), coreTaints(claim.Spec.StartupTaints)...)
 	n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool {
 		return slices.ContainsFunc(boot, func(b corev1.Taint) bool { return b.Key == t.Key && b.Effect == t.Effect && b.Value == t.Value })
 	})
 	if n.Labels[label.Registered] != "true" {
-		n.Spec.Taints = append(n.Spec.Taints, claim.Spec.Taints...)
+		n.Spec.Taints = append(n.Spec.Taints, coreTaints(claim.Spec.Taints)...)
 	}
 	maps.Copy(n.Labels, claim.Labels)
 	n.Labels[label.Registered], n.Labels[label.Initialized] = "true", "true"
@@ -205,3 +205,12 @@ func list(r quantity.Resources) corev1.ResourceList {
 func milli(n int) *resource.Quantity   { return resource.NewMilliQuantity(int64(n), resource.DecimalSI) }
 func count(n int64) *resource.Quantity { return resource.NewQuantity(n, resource.DecimalSI) }
 func mebi(n int) *resource.Quantity    { return resource.NewQuantity(int64(n)<<20, resource.BinarySI) }
+
+// coreTaints are the taints of a claim as those of a node.
+func coreTaints(list []karpv1.Taint) []corev1.Taint {
+	var out []corev1.Taint
+	for _, t := range list {
+		out = append(out, corev1.Taint(t))
+	}
+	return out
+}

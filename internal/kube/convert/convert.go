@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	karpv1 "karpenter/api/v1"
 	"karpenter/internal/core/label"
 	"karpenter/internal/core/world"
 )
@@ -30,9 +31,10 @@ func timePointer(t *metav1.Time) *time.Time {
 }
 
 // taints leaves out those without effect.
-func taints(list []corev1.Taint) []world.Taint {
+func taints[T corev1.Taint | karpv1.Taint](list []T) []world.Taint {
 	var out []world.Taint
 	for _, t := range list {
+		t := corev1.Taint(t)
 		if t.Effect != "" {
 			out = append(out, world.Taint{Key: t.Key, Value: t.Value, Effect: world.Effect(t.Effect)})
 		}
@@ -40,10 +42,10 @@ func taints(list []corev1.Taint) []world.Taint {
 	return out
 }
 
-func apiTaints(list []world.Taint) []corev1.Taint {
-	var out []corev1.Taint
+func apiTaints(list []world.Taint) []karpv1.Taint {
+	var out []karpv1.Taint
 	for _, t := range list {
-		out = append(out, corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)})
+		out = append(out, karpv1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)})
 	}
 	return out
 }

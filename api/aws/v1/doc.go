@@ -1,0 +1,26 @@
+// Package v1 holds the wire types of karpenter.k8s.aws/v1: EC2NodeClass.
+//
+// It imports the Kubernetes API packages, and the settings of the kubelet that
+// both generations share. The rules and defaults of the API are written here
+// as schema and CEL markers; internal/admission carries the same for objects
+// that never saw an API server.
+//
+// +kubebuilder:object:generate=true
+// +groupName=karpenter.k8s.aws
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion of the types of this package.
+var GroupVersion = schema.GroupVersion{Group: "karpenter.k8s.aws", Version: "v1"}
+
+// AddToScheme makes the types of this package known to a scheme.
+func AddToScheme(s *runtime.Scheme) error {
+	s.AddKnownTypes(GroupVersion, &EC2NodeClass{}, &EC2NodeClassList{})
+	metav1.AddToGroupVersion(s, GroupVersion)
+	return nil
+}
