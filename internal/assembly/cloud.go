@@ -66,8 +66,8 @@ func resolve(p *aws.Provider) func(context.Context, *v1alpha1.AWSNodeTemplate) (
 			s.Subnets = append(s.Subnets, v1alpha1.Subnet{ID: n.ID, Zone: n.Zone})
 		}
 		slices.SortFunc(s.Subnets, func(a, b v1alpha1.Subnet) int { return strings.Compare(a.ID, b.ID) })
-		for _, id := range f.SecurityGroups {
-			s.SecurityGroups = append(s.SecurityGroups, v1alpha1.SecurityGroup{ID: id})
+		for _, g := range f.SecurityGroups {
+			s.SecurityGroups = append(s.SecurityGroups, v1alpha1.SecurityGroup{ID: g.ID, Name: g.Name})
 		}
 		for _, i := range f.Images {
 			s.AMIs = append(s.AMIs, v1alpha1.AMI{ID: i.ID, Name: i.Name, Arch: i.Arch})

@@ -57,8 +57,12 @@ func (p *Provider) plan(ctx context.Context, s Settings, c *class.Class, req *cl
 		if err := checkProfile(s, c); err != nil {
 			return launch.Plan{}, err
 		}
-		if out.Groups, err = p.securityGroups(ctx, c); err != nil {
+		groups, err := p.securityGroups(ctx, c)
+		if err != nil {
 			return launch.Plan{}, err
+		}
+		for _, g := range groups {
+			out.Groups = append(out.Groups, g.ID)
 		}
 	}
 	subnets, err := p.openSubnets(ctx, c)

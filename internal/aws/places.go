@@ -19,7 +19,7 @@ import (
 // Found is what the selectors of a class find now.
 type Found struct {
 	Subnets        []launch.Subnet
-	SecurityGroups []string
+	SecurityGroups []launch.SecurityGroup
 	// Images are those that could be launched; from SSM only the plain ones,
 	// with architecture and id.
 	Images []launch.Image
@@ -108,8 +108,8 @@ func (p *Provider) openSubnets(ctx context.Context, c *class.Class) ([]launch.Su
 	return open, nil
 }
 
-func (p *Provider) securityGroups(ctx context.Context, c *class.Class) ([]string, error) {
-	got, err := p.groups.get(ctx, filterKey(c.SecurityGroups.Filters), func(ctx context.Context) ([]string, error) {
+func (p *Provider) securityGroups(ctx context.Context, c *class.Class) ([]launch.SecurityGroup, error) {
+	got, err := p.groups.get(ctx, filterKey(c.SecurityGroups.Filters), func(ctx context.Context) ([]launch.SecurityGroup, error) {
 		return p.api.SecurityGroups(ctx, c.SecurityGroups.Filters)
 	})
 	if err == nil && len(got.value) == 0 {

@@ -18,7 +18,6 @@ import (
 	"karpenter/internal/aws/class"
 	"karpenter/internal/aws/launch"
 	"karpenter/internal/cloud"
-	"karpenter/internal/core/quantity"
 	"karpenter/internal/core/world"
 )
 
@@ -40,7 +39,7 @@ type Provider struct {
 	types     *cache[[]catalog.Row]
 	offered   *cache[map[string][]string]
 	subnets   *cache[[]launch.Subnet]
-	groups    *cache[[]string]
+	groups    *cache[[]launch.SecurityGroup]
 	images    *cache[[]launch.Image]
 	parameter *cache[string]
 	prices    *priceTable
@@ -55,10 +54,14 @@ type Provider struct {
 }
 
 // Config is what a Provider is made of. All fields are required except
-// Unavailable and Now.
+// Profiles, Clusters, Unavailable and Now.
 type Config struct {
 	API     API
 	Classes Classes
+	// Profiles manages the instance profiles of classes that name a role;
+	// Clusters tells what EKS knows about the cluster.
+	Profiles Profiles
+	Clusters Clusters
 	// Settings are read once at the top of every call.
 	Settings func(context.Context) (Settings, error)
 	// Unavailable is the table of refused offerings, where others write to it
@@ -84,48 +87,6 @@ type Classes interface {
 	Class(ctx context.Context, ref world.ClassRef) (class.Class, error)
 }
 
-// API is what the provider calls. awsapi.API has all of it.
-type API interface {
-	Region() string
-	shopAPI
-	priceAPI
-	placeAPI
-	imageAPI
-	templateAPI
-	machineAPI
-}
-
-type shopAPI interface {
-	InstanceTypes(ctx context.Context) ([]catalog.Row, error)
-	Offerings(ctx context.Context) (map[string][]string, error)
-}
-
-type priceAPI interface {
-	OnDemandPrices(ctx context.Context) (map[string]quantity.Price, error)
-	SpotPrices(ctx context.Context, at time.Time) (map[catalog.TypeZone]quantity.Price, error)
-}
-
-type placeAPI interface {
-	Subnets(ctx context.Context, match []class.Filter) ([]launch.Subnet, error)
-	SecurityGroups(ctx context.Context, match []class.Filter) ([]string, error)
-}
-
-type imageAPI interface {
-	Images(ctx context.Context, match []class.Filter) ([]launch.Image, error)
-	Parameter(ctx context.Context, name string) (string, error)
-}
-
-type templateAPI interface {
-	HasTemplate(ctx context.Context, name string) (bool, error)
-	CreateTemplate(ctx context.Context, t launch.Template) error
-}
-
-type machineAPI interface {
-	CreateFleet(ctx context.Context, token string, f launch.Fleet) (launch.Answer, error)
-	Instances(ctx context.Context, ids []string, match []class.Filter) ([]cloud.Instance, error)
-	Terminate(ctx context.Context, id string) error
-}
-
 // New returns a provider that has asked nothing yet.
 func New(c Config) *Provider {
 	if c.Now == nil {
@@ -139,7 +100,7 @@ func New(c Config) *Provider {
 		types:       newCache[[]catalog.Row](typesLast, c.Now),
 		offered:     newCache[map[string][]string](typesLast, c.Now),
 		subnets:     newCache[[]launch.Subnet](placesLast, c.Now),
-		groups:      newCache[[]string](placesLast, c.Now),
+		groups:      newCache[[]launch.SecurityGroup](placesLast, c.Now),
 		images:      newCache[[]launch.Image](placesLast, c.Now),
 		parameter:   newCache[string](placesLast, c.Now),
 		prices:      newPriceTable(c.API.Region()),

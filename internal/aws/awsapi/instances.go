@@ -2,6 +2,7 @@ package awsapi
 
 import (
 	"context"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -39,14 +40,38 @@ func (a *API) Instances(ctx context.Context, ids []string, match []class.Filter)
 	return out, nil
 }
 
-// Terminate ends an instance. One that EC2 does not know is
+// Terminate ends all of the instances, or none: one that EC2 does not know is
 // *cloud.NotFoundError.
-func (a *API) Terminate(ctx context.Context, id string) error {
-	_, err := a.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{id}})
+func (a *API) Terminate(ctx context.Context, ids ...string) error {
+	_, err := a.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: ids})
+	what := strings.Join(ids, ", ")
+	if notFound(code(err)) {
+		return &cloud.NotFoundError{ID: what}
+	}
+	return kind("terminating "+what, err)
+}
+
+// Tag sets tags of an instance. One that EC2 does not know is
+// *cloud.NotFoundError.
+func (a *API) Tag(ctx context.Context, id string, set []launch.Tag) error {
+	_, err := a.ec2.CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{id}, Tags: tags(set)})
 	if notFound(code(err)) {
 		return &cloud.NotFoundError{ID: id}
 	}
-	return kind("terminating instance "+id, err)
+	return kind("tagging instance "+id, err)
+}
+
+// Untag takes tags off an instance, whatever their values are.
+func (a *API) Untag(ctx context.Context, id string, keys []string) error {
+	in := &ec2.DeleteTagsInput{Resources: []string{id}}
+	for _, k := range keys {
+		in.Tags = append(in.Tags, types.Tag{Key: aws.String(k)})
+	}
+	_, err := a.ec2.DeleteTags(ctx, in)
+	if notFound(code(err)) {
+		return &cloud.NotFoundError{ID: id}
+	}
+	return kind("taking tags off instance "+id, err)
 }
 
 func instance(i *types.Instance) cloud.Instance {

@@ -29,7 +29,7 @@ func (a *API) Subnets(ctx context.Context, match []class.Filter) ([]launch.Subne
 		}
 		for _, s := range page.Subnets {
 			out = append(out, launch.Subnet{
-				ID: aws.ToString(s.SubnetId), Zone: aws.ToString(s.AvailabilityZone),
+				ID: aws.ToString(s.SubnetId), Zone: aws.ToString(s.AvailabilityZone), ZoneID: aws.ToString(s.AvailabilityZoneId),
 				Free: int64(aws.ToInt32(s.AvailableIpAddressCount)),
 			})
 		}
@@ -38,27 +38,38 @@ func (a *API) Subnets(ctx context.Context, match []class.Filter) ([]launch.Subne
 	return out, nil
 }
 
-// SecurityGroups returns the ids of the groups that match all filters, sorted.
-func (a *API) SecurityGroups(ctx context.Context, match []class.Filter) ([]string, error) {
+// SecurityGroups returns the groups that match all filters, by id.
+func (a *API) SecurityGroups(ctx context.Context, match []class.Filter) ([]launch.SecurityGroup, error) {
 	pages := ec2.NewDescribeSecurityGroupsPaginator(a.ec2, &ec2.DescribeSecurityGroupsInput{Filters: filters(match), MaxResults: aws.Int32(1000)})
-	var out []string
+	var out []launch.SecurityGroup
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return nil, kind("asking EC2 for security groups", err)
 		}
 		for _, g := range page.SecurityGroups {
-			out = append(out, aws.ToString(g.GroupId))
+			out = append(out, launch.SecurityGroup{ID: aws.ToString(g.GroupId), Name: aws.ToString(g.GroupName)})
 		}
 	}
-	slices.Sort(out)
+	slices.SortFunc(out, func(a, b launch.SecurityGroup) int { return cmp.Compare(a.ID, b.ID) })
 	return out, nil
 }
 
-// Images returns the usable images that match all filters, newest first.
+// Images returns the usable images that match all filters, newest first;
+// deprecated ones are among them. A filter named [class.Owner] limits whose
+// images are looked at.
 func (a *API) Images(ctx context.Context, match []class.Filter) ([]launch.Image, error) {
-	usable := append(slices.Clone(match), class.Filter{Name: "state", Values: []string{"available"}})
-	pages := ec2.NewDescribeImagesPaginator(a.ec2, &ec2.DescribeImagesInput{Filters: filters(usable), MaxResults: aws.Int32(1000)})
+	in := &ec2.DescribeImagesInput{MaxResults: aws.Int32(1000), IncludeDeprecated: aws.Bool(true)}
+	usable := []class.Filter{{Name: "state", Values: []string{"available"}}}
+	for _, f := range match {
+		if f.Name == class.Owner {
+			in.Owners = f.Values
+		} else {
+			usable = append(usable, f)
+		}
+	}
+	in.Filters = filters(usable)
+	pages := ec2.NewDescribeImagesPaginator(a.ec2, in)
 	var out []launch.Image
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
@@ -68,7 +79,7 @@ func (a *API) Images(ctx context.Context, match []class.Filter) ([]launch.Image,
 		for _, im := range page.Images {
 			out = append(out, launch.Image{
 				ID: aws.ToString(im.ImageId), Name: aws.ToString(im.Name), Arch: string(im.Architecture),
-				Created: aws.ToString(im.CreationDate), Tags: tagMap(im.Tags),
+				Created: aws.ToString(im.CreationDate), DeprecatedAt: aws.ToString(im.DeprecationTime), Tags: tagMap(im.Tags),
 			})
 		}
 	}

@@ -1,7 +1,9 @@
 package awsapi
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -37,6 +39,33 @@ func (a *API) CreateTemplate(ctx context.Context, t launch.Template) error {
 	return kind("making launch template "+t.Name, err)
 }
 
+// Templates lists the launch templates that match all filters, by name.
+func (a *API) Templates(ctx context.Context, match []class.Filter) ([]launch.TemplateInfo, error) {
+	pages := ec2.NewDescribeLaunchTemplatesPaginator(a.ec2, &ec2.DescribeLaunchTemplatesInput{Filters: filters(match), MaxResults: aws.Int32(200)})
+	var out []launch.TemplateInfo
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, kind("asking EC2 for launch templates", err)
+		}
+		for _, t := range page.LaunchTemplates {
+			out = append(out, launch.TemplateInfo{Name: aws.ToString(t.LaunchTemplateName), Created: aws.ToTime(t.CreateTime)})
+		}
+	}
+	slices.SortFunc(out, func(a, b launch.TemplateInfo) int { return cmp.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// DeleteTemplate deletes a launch template. It is no error if there is none of
+// that name.
+func (a *API) DeleteTemplate(ctx context.Context, name string) error {
+	_, err := a.ec2.DeleteLaunchTemplate(ctx, &ec2.DeleteLaunchTemplateInput{LaunchTemplateName: aws.String(name)})
+	if notFound(code(err)) {
+		return nil
+	}
+	return kind("deleting launch template "+name, err)
+}
+
 func templateData(d *launch.TemplateData) *types.RequestLaunchTemplateData {
 	out := &types.RequestLaunchTemplateData{
 		ImageId:          aws.String(d.ImageID),
@@ -48,6 +77,16 @@ func templateData(d *launch.TemplateData) *types.RequestLaunchTemplateData {
 			HttpProtocolIpv6: types.LaunchTemplateInstanceMetadataProtocolIpv6(d.Metadata.IPv6),
 			HttpTokens:       types.LaunchTemplateHttpTokensState(d.Metadata.Tokens),
 		},
+	}
+	if d.PublicIP != nil || d.IPv6 {
+		// Groups cannot be given twice, and an interface takes them all.
+		nic := types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{
+			DeviceIndex: aws.Int32(0), AssociatePublicIpAddress: d.PublicIP, Groups: d.SecurityGroups,
+		}
+		if d.IPv6 {
+			nic.Ipv6AddressCount, nic.PrimaryIpv6 = aws.Int32(1), aws.Bool(true)
+		}
+		out.NetworkInterfaces, out.SecurityGroupIds = []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{nic}, nil
 	}
 	if d.InstanceProfile != "" {
 		out.IamInstanceProfile = &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: aws.String(d.InstanceProfile)}
@@ -73,6 +112,8 @@ func blockDevice(b class.BlockDevice) types.LaunchTemplateBlockDeviceMappingRequ
 		VolumeType:          types.VolumeType(b.Type),
 		Iops:                int32Of(b.IOPS),
 		Throughput:          int32Of(b.Throughput),
+
+		VolumeInitializationRate: int32Of(b.InitMiBps),
 	}
 	if b.SizeGiB != 0 {
 		ebs.VolumeSize = aws.Int32(int32(b.SizeGiB))

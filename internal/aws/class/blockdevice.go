@@ -22,6 +22,11 @@ type BlockDevice struct {
 	Throughput          *int64 `json:"throughput,omitempty"`
 	Encrypted           *bool  `json:"encrypted,omitempty"`
 	DeleteOnTermination *bool  `json:"deleteOnTermination,omitempty"`
+	// InitMiBps is how fast the snapshot is copied into the volume.
+	InitMiBps *int64 `json:"initMiBps,omitempty"`
+	// Root marks the volume that holds pods' files, where it is not the one
+	// that the family uses for them.
+	Root bool `json:"root,omitempty"`
 }
 
 // Devices returns the volumes of the class, or those of its family where it

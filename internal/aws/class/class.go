@@ -70,6 +70,10 @@ type Filter struct {
 // String writes name=value,value.
 func (f Filter) String() string { return f.Name + "=" + strings.Join(f.Values, ",") }
 
+// Owner is the name of a filter of images that EC2 takes as a list of owners:
+// account ids, self, amazon.
+const Owner = "owner"
+
 // Metadata are the options of the instance metadata service. Empty and zero
 // mean that EC2's own default holds.
 type Metadata struct {

@@ -156,9 +156,14 @@ func special(t *world.InstanceType) bool {
 type Subnet struct {
 	ID   string
 	Zone string
+	// ZoneID names the zone alike in all accounts.
+	ZoneID string
 	// Free is how many addresses are left, less those on their way.
 	Free int64
 }
+
+// SecurityGroup is a firewall around machines.
+type SecurityGroup struct{ ID, Name string }
 
 // BestSubnets returns for each zone the subnet with the most free addresses;
 // of equals the first by id.

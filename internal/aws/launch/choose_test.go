@@ -126,8 +126,8 @@ func TestTheSixtyCheapestAreAskedFor(t *testing.T) {
 }
 
 func TestBestSubnets(t *testing.T) {
-	got := BestSubnets([]Subnet{{"s1", "a", 10}, {"s2", "a", 20}, {"s4", "b", 5}, {"s3", "b", 5}})
-	want := map[string]Subnet{"a": {"s2", "a", 20}, "b": {"s3", "b", 5}}
+	got := BestSubnets([]Subnet{{"s1", "a", "", 10}, {"s2", "a", "", 20}, {"s4", "b", "", 5}, {"s3", "b", "", 5}})
+	want := map[string]Subnet{"a": {"s2", "a", "", 20}, "b": {"s3", "b", "", 5}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("subnets (-want +got):\n%s", diff)
 	}

@@ -27,6 +27,24 @@ type UnknownParameterError struct{ Name string }
 
 func (e *UnknownParameterError) Error() string { return fmt.Sprintf("SSM has no parameter %q", e.Name) }
 
+// UnknownProfileError: IAM has no such instance profile.
+type UnknownProfileError struct{ Name string }
+
+func (e *UnknownProfileError) Error() string {
+	return fmt.Sprintf("IAM has no instance profile %q", e.Name)
+}
+
+// UnknownRoleError: IAM has no such role.
+type UnknownRoleError struct{ Name string }
+
+func (e *UnknownRoleError) Error() string { return fmt.Sprintf("IAM has no role %q", e.Name) }
+
+// UnknownClusterError: EKS does not know the cluster; it may be another kind of
+// cluster.
+type UnknownClusterError struct{ Name string }
+
+func (e *UnknownClusterError) Error() string { return fmt.Sprintf("EKS has no cluster %q", e.Name) }
+
 // Fleet error codes that say something about the offering, not about us.
 var capacityCodes = map[string]bool{
 	"InsufficientInstanceCapacity": true,

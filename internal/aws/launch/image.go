@@ -17,7 +17,10 @@ type Image struct {
 	Arch string
 	// Created is the creation date in ISO 8601, which sorts as text.
 	Created string
-	Tags    map[string]string
+	// DeprecatedAt is when it is, or was, no longer to be used, in ISO 8601;
+	// empty if never.
+	DeprecatedAt string
+	Tags         map[string]string
 }
 
 // AL2Parameter returns the name of the SSM parameter that holds the id of the

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"time"
 
 	"karpenter/internal/aws/class"
 )
@@ -46,6 +47,33 @@ type Template struct {
 	Tags []Tag `json:"tags"`
 }
 
+// TemplateInfo is a launch template as a list shows it.
+type TemplateInfo struct {
+	Name    string
+	Created time.Time
+}
+
+// Profile is an IAM instance profile.
+type Profile struct {
+	Name string
+	// Path begins and ends with a slash.
+	Path    string
+	Roles   []string
+	Tags    []Tag // sorted by key
+	Created time.Time
+}
+
+// EKSCluster is what EKS knows about a cluster.
+type EKSCluster struct {
+	Endpoint string
+	// CABundle is PEM in base64.
+	CABundle string
+	// Version is major.minor.
+	Version string
+	// ServiceCIDR holds the addresses of Services: IPv6 in an IPv6 cluster.
+	ServiceCIDR netip.Prefix
+}
+
 // TemplateData is what a launch template says about machines.
 type TemplateData struct {
 	ImageID         string              `json:"imageID"`
@@ -55,6 +83,10 @@ type TemplateData struct {
 	UserData        string              `json:"userData"` // base64
 	Devices         []class.BlockDevice `json:"devices,omitempty"`
 	Metadata        Metadata            `json:"metadata"`
+	// PublicIP gives the machine a public address, or none; nil leaves it to
+	// the subnet. IPv6 gives it a primary IPv6 address.
+	PublicIP *bool `json:"publicIP,omitempty"`
+	IPv6     bool  `json:"ipv6,omitempty"`
 	// InterfaceTags go on network interfaces, sorted by key.
 	InterfaceTags []Tag `json:"interfaceTags"`
 }

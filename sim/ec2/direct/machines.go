@@ -2,6 +2,7 @@ package direct
 
 import (
 	"context"
+	"strings"
 
 	"karpenter/internal/aws/class"
 	"karpenter/internal/aws/launch"
@@ -109,12 +110,34 @@ func instance(i *ec2.InstanceInfo) cloud.Instance {
 	return out
 }
 
-// Terminate ends an instance. One that EC2 does not know is
+// Terminate ends all of the instances, or none: one that EC2 does not know is
 // *cloud.NotFoundError.
-func (a *API) Terminate(ctx context.Context, id string) error {
-	_, err := call(ctx, a, &ec2.TerminateInstancesInput{IDs: []string{id}})
-	if notFound(code(err)) {
-		return &cloud.NotFoundError{ID: id}
+func (a *API) Terminate(ctx context.Context, ids ...string) error {
+	_, err := call(ctx, a, &ec2.TerminateInstancesInput{IDs: ids})
+	return missing("terminating", strings.Join(ids, ", "), err)
+}
+
+// Tag sets tags of an instance. One that EC2 does not know is
+// *cloud.NotFoundError.
+func (a *API) Tag(ctx context.Context, id string, set []launch.Tag) error {
+	_, err := call(ctx, a, &ec2.CreateTagsInput{IDs: []string{id}, Tags: tags(set)})
+	return missing("tagging instance", id, err)
+}
+
+// Untag takes tags off an instance, whatever their values are.
+func (a *API) Untag(ctx context.Context, id string, keys []string) error {
+	in := &ec2.DeleteTagsInput{IDs: []string{id}, Tags: ec2.Tags{}}
+	for _, k := range keys {
+		in.Tags[k] = ""
 	}
-	return kind("terminating instance "+id, err)
+	_, err := call(ctx, a, in)
+	return missing("taking tags off instance", id, err)
+}
+
+// missing wraps an error of a call about instances.
+func missing(doing, what string, err error) error {
+	if notFound(code(err)) {
+		return &cloud.NotFoundError{ID: what}
+	}
+	return kind(doing+" "+what, err)
 }

@@ -22,7 +22,7 @@ func (a *API) Subnets(ctx context.Context, match []class.Filter) ([]launch.Subne
 			return "", err
 		}
 		for _, s := range out.Subnets {
-			list = append(list, launch.Subnet{ID: s.ID, Zone: s.Zone, Free: int64(s.Free)})
+			list = append(list, launch.Subnet{ID: s.ID, Zone: s.Zone, ZoneID: s.ZoneID, Free: int64(s.Free)})
 		}
 		return out.NextToken, nil
 	})
@@ -33,10 +33,10 @@ func (a *API) Subnets(ctx context.Context, match []class.Filter) ([]launch.Subne
 	return list, nil
 }
 
-// SecurityGroups returns the ids of the groups that match all filters, sorted.
-func (a *API) SecurityGroups(ctx context.Context, match []class.Filter) ([]string, error) {
+// SecurityGroups returns the groups that match all filters, by id.
+func (a *API) SecurityGroups(ctx context.Context, match []class.Filter) ([]launch.SecurityGroup, error) {
 	in := &ec2.DescribeSecurityGroupsInput{Page: ec2.Page{MaxResults: limit(1000)}, Filters: filters(match)}
-	var list []string
+	var list []launch.SecurityGroup
 	err := pages(func(token string) (string, error) {
 		in.NextToken = token
 		out, err := call(ctx, a, in)
@@ -44,21 +44,29 @@ func (a *API) SecurityGroups(ctx context.Context, match []class.Filter) ([]strin
 			return "", err
 		}
 		for _, g := range out.Groups {
-			list = append(list, g.ID)
+			list = append(list, launch.SecurityGroup{ID: g.ID, Name: g.Name})
 		}
 		return out.NextToken, nil
 	})
 	if err != nil {
 		return nil, kind("asking EC2 for security groups", err)
 	}
-	slices.Sort(list)
+	slices.SortFunc(list, func(a, b launch.SecurityGroup) int { return cmp.Compare(a.ID, b.ID) })
 	return list, nil
 }
 
 // Images returns the usable images that match all filters, newest first.
 func (a *API) Images(ctx context.Context, match []class.Filter) ([]launch.Image, error) {
-	usable := append(slices.Clone(match), class.Filter{Name: "state", Values: []string{"available"}})
-	in := &ec2.DescribeImagesInput{Page: ec2.Page{MaxResults: limit(1000)}, Filters: filters(usable)}
+	in := &ec2.DescribeImagesInput{Page: ec2.Page{MaxResults: limit(1000)}, IncludeDeprecated: true}
+	usable := []class.Filter{{Name: "state", Values: []string{"available"}}}
+	for _, f := range match {
+		if f.Name == class.Owner {
+			in.Owners = f.Values
+		} else {
+			usable = append(usable, f)
+		}
+	}
+	in.Filters = filters(usable)
 	var list []launch.Image
 	err := pages(func(token string) (string, error) {
 		in.NextToken = token

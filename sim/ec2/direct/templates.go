@@ -1,8 +1,10 @@
 package direct
 
 import (
+	"cmp"
 	"context"
 	"maps"
+	"slices"
 
 	"karpenter/internal/aws/class"
 	"karpenter/internal/aws/launch"
@@ -35,6 +37,38 @@ func (a *API) CreateTemplate(ctx context.Context, t launch.Template) error {
 	return kind("making launch template "+t.Name, err)
 }
 
+// Templates lists the launch templates that match all filters, by name.
+func (a *API) Templates(ctx context.Context, match []class.Filter) ([]launch.TemplateInfo, error) {
+	in := &ec2.DescribeLaunchTemplatesInput{Page: ec2.Page{MaxResults: limit(200)}, Filters: filters(match)}
+	var list []launch.TemplateInfo
+	err := pages(func(token string) (string, error) {
+		in.NextToken = token
+		out, err := call(ctx, a, in)
+		if err != nil {
+			return "", err
+		}
+		for _, t := range out.Templates {
+			list = append(list, launch.TemplateInfo{Name: t.Name, Created: t.Created})
+		}
+		return out.NextToken, nil
+	})
+	if err != nil {
+		return nil, kind("asking EC2 for launch templates", err)
+	}
+	slices.SortFunc(list, func(a, b launch.TemplateInfo) int { return cmp.Compare(a.Name, b.Name) })
+	return list, nil
+}
+
+// DeleteTemplate deletes a launch template. It is no error if there is none of
+// that name.
+func (a *API) DeleteTemplate(ctx context.Context, name string) error {
+	_, err := call(ctx, a, &ec2.DeleteLaunchTemplateInput{LaunchTemplateName: name})
+	if notFound(code(err)) {
+		return nil
+	}
+	return kind("deleting launch template "+name, err)
+}
+
 func templateData(d *launch.TemplateData) ec2.TemplateData {
 	out := ec2.TemplateData{
 		ImageID:        d.ImageID,
@@ -44,6 +78,14 @@ func templateData(d *launch.TemplateData) ec2.TemplateData {
 		Metadata: &ec2.MetadataOptions{
 			HTTPEndpoint: d.Metadata.Endpoint, HTTPProtocolIPv6: d.Metadata.IPv6, HTTPTokens: d.Metadata.Tokens, HopLimit: d.Metadata.HopLimit,
 		},
+	}
+	if d.PublicIP != nil || d.IPv6 {
+		// Groups cannot be given twice, and an interface takes them all.
+		nic := ec2.Interface{AssociatePublicIP: d.PublicIP, Groups: d.SecurityGroups}
+		if d.IPv6 {
+			nic.IPv6AddressCount, nic.PrimaryIPv6 = new(int64(1)), &d.IPv6
+		}
+		out.Interfaces, out.SecurityGroups = ec2.Set[ec2.Interface]{nic}, nil
 	}
 	if d.InstanceProfile != "" {
 		out.Profile = &ec2.Profile{Name: d.InstanceProfile}
