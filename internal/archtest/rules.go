@@ -62,6 +62,8 @@ var rules = []rule{
 	{"internal/journal", []string{"internal/core/..."}, nil, "the journal keeps plain values"},
 	{"internal/scenario", []string{"api/...", "internal/core/...", "internal/admission", "internal/kube/convert", "internal/kube/dialect", "internal/aws/class", "internal/aws/catalog", "internal/cloud"},
 		[]string{k8sTypes, k8sMeta, "sigs.k8s.io/yaml"}, "scenario files reach the same functions as the controller, without a cluster"},
+	{"internal/scenario/cases", []string{"internal/scenario", "api/...", "internal/core/...", "internal/kube/convert"}, []string{k8sTypes, k8sMeta, "sigs.k8s.io/yaml"},
+		"a case is data and what must be true of it; who plays it is somebody else"},
 	{"internal/kube/feed", nil, kube, "says what wakes a reconciler, whatever it reconciles"},
 	{"internal/assembly", []string{"api/...", "internal/aws", "internal/aws/class", "internal/cloud", "internal/controller/...", "internal/core/...", "internal/kube/...", "internal/journal", "internal/settings"}, kube,
 		"one wiring for the process and the rig"},
