@@ -63,6 +63,7 @@ type NodeClaimList struct {
 // NodeClaimSpec is what the machine must be. It never changes.
 //
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec is immutable: delete the NodeClaim and make another one"
+// +kubebuilder:validation:XValidation:rule="!has(self.taints) || !has(self.startupTaints) || self.taints.all(t, !self.startupTaints.exists(s, s.key == t.key && s.effect == t.effect))",message="taints and startupTaints must not hold the same pair of key and effect",fieldPath=".startupTaints"
 type NodeClaimSpec struct {
 	// Requirements limit instance type, zone, capacity type and labels.
 	// +kubebuilder:validation:MaxItems=100
@@ -73,30 +74,37 @@ type NodeClaimSpec struct {
 	Resources Resources `json:"resources,omitempty"`
 	// Taints are put on the node.
 	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:XValidation:rule="self.all(t, self.exists_one(o, o.key == t.key && o.effect == t.effect))",message="taints must not hold the same pair of key and effect twice"
 	// +listType=atomic
 	// +optional
 	Taints []Taint `json:"taints,omitempty"`
 	// StartupTaints are put on the node and taken off by somebody else.
 	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:XValidation:rule="self.all(t, self.exists_one(o, o.key == t.key && o.effect == t.effect))",message="startupTaints must not hold the same pair of key and effect twice"
 	// +listType=atomic
 	// +optional
 	StartupTaints []Taint `json:"startupTaints,omitempty"`
 	// NodeClassRef names the object with the cloud settings.
 	NodeClassRef NodeClassRef `json:"nodeClassRef"`
 	// ExpireAfter is the age at which the machine is removed, or Never.
-	// +kubebuilder:validation:Pattern=`^(([0-9]+(s|m|h))+|Never)$`
 	// +kubebuilder:default="720h"
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self == 'Never' || (self.matches('^([0-9]+[smh])+$') && duration(self) >= duration('0s'))",message="must be a duration in hours, minutes and seconds, such as 1h30m, or Never"
 	// +optional
 	ExpireAfter string `json:"expireAfter,omitempty"`
 	// TerminationGracePeriod bounds how long draining may take.
-	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
 	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+[smh])+$') && duration(self) >= duration('0s')",message="must be a duration in hours, minutes and seconds, such as 1h30m"
 	// +optional
 	TerminationGracePeriod *metav1.Duration `json:"terminationGracePeriod,omitempty"`
 }
 
 // Resources are the least that a node must offer.
 type Resources struct {
+	// +kubebuilder:validation:MaxProperties=30
+	// +kubebuilder:validation:XValidation:rule="self.all(k, type(self[k]) == int || isQuantity(self[k]))",message="every request must be a quantity, such as 100 or 400Gi"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, type(self[k]) == int ? self[k] >= 0 : !self[k].startsWith('-'))",message="requests must be 0 or more"
 	// +optional
 	Requests corev1.ResourceList `json:"requests,omitempty"`
 }

@@ -11,13 +11,13 @@ const Never = "Never"
 // Duration is a length of time in hours, minutes and seconds, such as 1h30m.
 //
 // +kubebuilder:validation:MaxLength=32
-// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
+// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+[smh])+$') && duration(self) >= duration('0s')",message="must be a duration in hours, minutes and seconds, such as 1h30m"
 type Duration string
 
 // DurationOrNever is a length of time in hours, minutes and seconds, or Never.
 //
 // +kubebuilder:validation:MaxLength=32
-// +kubebuilder:validation:Pattern=`^(([0-9]+(s|m|h))+|Never)$`
+// +kubebuilder:validation:XValidation:rule="self == 'Never' || (self.matches('^([0-9]+[smh])+$') && duration(self) >= duration('0s'))",message="must be a duration in hours, minutes and seconds, such as 1h30m, or Never"
 type DurationOrNever string
 
 // LabelValue is the value of a label.
@@ -28,6 +28,9 @@ type LabelValue string
 
 // Taint keeps pods off a node unless they tolerate it. It converts to and from
 // the core type.
+//
+// +kubebuilder:validation:XValidation:rule="self.key.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]$') && self.key.indexOf('/') <= 253",message="key must be a qualified name: an optional DNS subdomain and '/', then at most 63 letters, digits, '-', '_' or '.', with a letter or digit at both ends",fieldPath=".key"
+// +kubebuilder:validation:XValidation:rule="!(self.key in ['karpenter.sh/unregistered', 'karpenter.sh/disrupted'])",messageExpression="'taint ' + self.key + ' is not for users: the controller puts it on nodes and takes it off itself; remove it'",fieldPath=".key"
 type Taint struct {
 	// +kubebuilder:validation:MaxLength=317
 	Key string `json:"key"`

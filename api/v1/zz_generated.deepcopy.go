@@ -22,7 +22,7 @@ func (in *Budget) DeepCopyInto(out *Budget) {
 	}
 	if in.Schedule != nil {
 		in, out := &in.Schedule, &out.Schedule
-		*out = new(string)
+		*out = new(Schedule)
 		**out = **in
 	}
 	if in.Duration != nil {

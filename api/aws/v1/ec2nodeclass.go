@@ -18,6 +18,7 @@ const Kind = "EC2NodeClass"
 // +kubebuilder:printcolumn:name="Role",type=string,JSONPath=`.spec.role`,priority=1
 // +kubebuilder:printcolumn:name="Profile",type=string,JSONPath=`.status.instanceProfile`,priority=1
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,priority=1
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="metadata.name must not be longer than 63 characters, because it becomes the value of a label",fieldPath=".metadata"
 type EC2NodeClass struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -38,6 +39,19 @@ type EC2NodeClassList struct {
 
 // EC2NodeClassSpec is what the user wants. Of a list of terms one must fit; of
 // one term everything must.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.role) != has(self.instanceProfile)",message="set exactly one of role and instanceProfile: a role, for which an instance profile is made, or the name of a profile that exists",fieldPath=".role"
+// +kubebuilder:validation:XValidation:rule="has(self.amiFamily) || self.amiSelectorTerms.exists(t, has(t.alias))",message="amiFamily is required where no alias says it, for example AL2023",fieldPath=".amiFamily"
+// +kubebuilder:validation:XValidation:rule="!self.amiSelectorTerms.exists(t, has(t.alias)) || size(self.amiSelectorTerms) == 1",message="an alias must be the only one of amiSelectorTerms",fieldPath=".amiSelectorTerms"
+// +kubebuilder:validation:XValidation:rule="!has(self.amiFamily) || self.amiFamily == 'Custom' || self.amiSelectorTerms.all(t, !has(t.alias) || self.amiFamily.lowerAscii() == t.alias.split('@')[0])",message="amiFamily must be that of the alias, or Custom, or left out",fieldPath=".amiFamily"
+// +kubebuilder:validation:XValidation:rule="!((has(self.amiFamily) && self.amiFamily == 'Bottlerocket') || (!has(self.amiFamily) && self.amiSelectorTerms.exists(t, has(t.alias) && t.alias.startsWith('bottlerocket@')))) || !has(self.kubelet) || !has(self.kubelet.podsPerCore)",message="kubelet.podsPerCore does not exist in Bottlerocket; remove it",fieldPath=".kubelet.podsPerCore"
+// +kubebuilder:validation:XValidation:rule="!((has(self.amiFamily) && self.amiFamily == 'Bottlerocket') || (!has(self.amiFamily) && self.amiSelectorTerms.exists(t, has(t.alias) && t.alias.startsWith('bottlerocket@')))) || !has(self.kubelet) || !has(self.kubelet.clusterDNS) || size(self.kubelet.clusterDNS) <= 1",message="Bottlerocket takes one address in kubelet.clusterDNS",fieldPath=".kubelet.clusterDNS"
+// +kubebuilder:validation:XValidation:rule="!has(self.capacityReservationSelectorTerms)",message="capacityReservationSelectorTerms: reserved capacity is not supported yet; remove it",fieldPath=".capacityReservationSelectorTerms"
+// +kubebuilder:validation:XValidation:rule="!has(self.placementGroupSelector)",message="placementGroupSelector: placement groups are not supported yet; remove it",fieldPath=".placementGroupSelector"
+// +kubebuilder:validation:XValidation:rule="!has(self.ipPrefixCount)",message="ipPrefixCount: prefixes of addresses are not supported yet; remove it",fieldPath=".ipPrefixCount"
+// +kubebuilder:validation:XValidation:rule="!has(self.networkInterfaces)",message="networkInterfaces: network interfaces of one's own, EFA among them, are not supported yet; remove it",fieldPath=".networkInterfaces"
+// +kubebuilder:validation:XValidation:rule="!has(self.connectionTracking)",message="connectionTracking: connection tracking is not supported yet; remove it",fieldPath=".connectionTracking"
+// +kubebuilder:validation:XValidation:rule="!has(self.cpuOptions)",message="cpuOptions: CPU options are not supported yet; remove it",fieldPath=".cpuOptions"
 type EC2NodeClassSpec struct {
 	// SubnetSelectorTerms find subnets.
 	// +kubebuilder:validation:MinItems=1
@@ -99,6 +113,10 @@ type EC2NodeClassSpec struct {
 
 	// Tags go on everything that is made in AWS.
 	// +kubebuilder:validation:MaxProperties=40
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) > 0)",message="tags must not hold an empty key"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 128 && size(self[k]) <= 256)",message="a tag must not have more than 128 characters in its key and 256 in its value"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.matches('^[aA][wW][sS]:'))",message="the key of a tag must not begin with aws:, which is for AWS only"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['eks:eks-cluster-name', 'karpenter.sh/nodepool', 'karpenter.sh/nodeclaim', 'karpenter.k8s.aws/ec2nodeclass'] || k.startsWith('kubernetes.io/cluster/')))",messageExpression="'tag ' + self.filter(k, k in ['eks:eks-cluster-name', 'karpenter.sh/nodepool', 'karpenter.sh/nodeclaim', 'karpenter.k8s.aws/ec2nodeclass'] || k.startsWith('kubernetes.io/cluster/'))[0] + ' is not for users: the controller knows its machines by it; remove it'"
 	// +optional
 	Tags map[string]string `json:"tags,omitempty"`
 
@@ -107,8 +125,10 @@ type EC2NodeClassSpec struct {
 	Kubelet *KubeletConfiguration `json:"kubelet,omitempty"`
 
 	// BlockDeviceMappings are the disks of the machine. Unset: those of the
-	// family.
-	// +kubebuilder:validation:MaxItems=50
+	// family. More than 30 would make the rules on them too dear.
+	// +kubebuilder:validation:MaxItems=30
+	// +kubebuilder:validation:XValidation:rule="self.all(d, self.exists_one(o, o.deviceName == d.deviceName))",message="blockDeviceMappings must not hold the same deviceName twice"
+	// +kubebuilder:validation:XValidation:rule="size(self.filter(d, has(d.rootVolume) && d.rootVolume)) <= 1",message="at most one of blockDeviceMappings may be the rootVolume"
 	// +listType=atomic
 	// +optional
 	BlockDeviceMappings []BlockDeviceMapping `json:"blockDeviceMappings,omitempty"`

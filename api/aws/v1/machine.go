@@ -9,6 +9,7 @@ import (
 // AMIFamily is a kind of operating system.
 //
 // +kubebuilder:validation:Enum=AL2;AL2023;Bottlerocket;Custom;Windows2019;Windows2022;Windows2025
+// +kubebuilder:validation:XValidation:rule="!self.startsWith('Windows')",message="Windows is not supported yet; use AL2, AL2023, Bottlerocket or Custom"
 type AMIFamily string
 
 // Values of an AMIFamily.
@@ -31,6 +32,8 @@ type InstanceStorePolicy string
 const InstanceStoreRAID0 InstanceStorePolicy = "RAID0"
 
 // KubeletConfiguration are settings of the kubelet on each machine.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.imageGCHighThresholdPercent) || !has(self.imageGCLowThresholdPercent) || self.imageGCHighThresholdPercent > self.imageGCLowThresholdPercent",message="imageGCHighThresholdPercent must be greater than imageGCLowThresholdPercent",fieldPath=".imageGCHighThresholdPercent"
 type KubeletConfiguration struct {
 	v1alpha5.Kubelet `json:",inline"`
 
@@ -93,6 +96,10 @@ type BlockDeviceMapping struct {
 }
 
 // EBS is a volume.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.volumeSize) || (has(self.snapshotID) && size(self.snapshotID) > 0)",message="volumeSize is required (unless snapshotID is set), for example 20Gi",fieldPath=".volumeSize"
+// +kubebuilder:validation:XValidation:rule="!has(self.volumeSize) || (type(self.volumeSize) == int ? self.volumeSize >= 1000000000 && self.volumeSize <= 64000000000000 : [quantity(self.volumeSize)].all(q, q.compareTo(quantity('1G')) >= 0 && q.compareTo(quantity('64T')) <= 0))",message="volumeSize must be between 1G and 64T, for example 20Gi",fieldPath=".volumeSize"
+// +kubebuilder:validation:XValidation:rule="!has(self.volumeInitializationRate) || (has(self.snapshotID) && size(self.snapshotID) > 0)",message="volumeInitializationRate needs snapshotID: an empty volume has nothing to fetch",fieldPath=".volumeInitializationRate"
 type EBS struct {
 	// +optional
 	DeleteOnTermination *bool `json:"deleteOnTermination,omitempty"`

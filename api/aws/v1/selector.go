@@ -4,9 +4,12 @@ package v1
 //
 // +kubebuilder:validation:MinProperties=1
 // +kubebuilder:validation:MaxProperties=20
+// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) > 0 && size(self[k]) > 0)",message="tags must not hold an empty key or value; use '*' for any value"
 type TagSelector map[string]string
 
 // SubnetSelectorTerm finds subnets by tags or by id.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.tags) != has(self.id)",message="a term must have exactly one of tags and id"
 type SubnetSelectorTerm struct {
 	// +optional
 	Tags TagSelector `json:"tags,omitempty"`
@@ -16,6 +19,8 @@ type SubnetSelectorTerm struct {
 }
 
 // SecurityGroupSelectorTerm finds security groups by tags, by id or by name.
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.tags), has(self.id), has(self.name)].exists_one(x, x)",message="a term must have exactly one of tags, id and name"
 type SecurityGroupSelectorTerm struct {
 	// +optional
 	Tags TagSelector `json:"tags,omitempty"`
@@ -28,10 +33,17 @@ type SecurityGroupSelectorTerm struct {
 }
 
 // AMISelectorTerm finds images.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.alias) || has(self.id) || has(self.name) || has(self.tags) || has(self.ssmParameter)",message="a term needs one of alias, id, name, tags and ssmParameter; owner alone is not enough"
+// +kubebuilder:validation:XValidation:rule="!has(self.alias) || !(has(self.id) || has(self.name) || has(self.owner) || has(self.tags) || has(self.ssmParameter))",message="alias must be the only field of its term",fieldPath=".alias"
+// +kubebuilder:validation:XValidation:rule="!has(self.id) || !(has(self.alias) || has(self.name) || has(self.owner) || has(self.tags) || has(self.ssmParameter))",message="id must be the only field of its term",fieldPath=".id"
+// +kubebuilder:validation:XValidation:rule="!has(self.ssmParameter) || !(has(self.alias) || has(self.id) || has(self.name) || has(self.owner) || has(self.tags))",message="ssmParameter must be the only field of its term",fieldPath=".ssmParameter"
 type AMISelectorTerm struct {
 	// Alias is a family and a version of it, such as al2023@latest or
 	// bottlerocket@v1.20.5.
 	// +kubebuilder:validation:MaxLength=30
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^windows[0-9]*@')",message="Windows is not supported yet; use an alias of al2, al2023 or bottlerocket"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^windows[0-9]*@') || self.matches('^((al2|al2023)@(latest|v[0-9]{8})|bottlerocket@(latest|v?[0-9]+[.][0-9]+[.][0-9]+))$')",message="alias must be a family (al2, al2023, bottlerocket), '@' and a version: latest, or one such as v20240807 (al2, al2023) or v1.20.5 (bottlerocket)"
 	// +optional
 	Alias string `json:"alias,omitempty"`
 	// +optional
