@@ -66,6 +66,14 @@ var options = []option{
 			s.NominationLead = d
 			return nil
 		}},
+	{"minValuesPolicy", []string{"MIN_VALUES_POLICY"}, "what becomes of a pod where minValues of a pool cannot be kept: Strict (it waits) or BestEffort",
+		func(s *Settings, v string) error {
+			if v != "Strict" && v != "BestEffort" {
+				return fmt.Errorf("must be Strict or BestEffort, not %q", v)
+			}
+			s.RelaxMinValues = v == "BestEffort"
+			return nil
+		}},
 	{"machineCostPerHour", []string{"MACHINE_COST_PER_HOUR"}, "dollars per hour added to every machine when plans are compared",
 		func(s *Settings, v string) error {
 			f, err := number(v)

@@ -39,6 +39,10 @@ type Settings struct {
 	TieToleranceMicros int64
 	PreferenceMicros   int64
 
+	// RelaxMinValues: machines may be bought with fewer different values than the
+	// minValues of their pool ask for.
+	RelaxMinValues bool
+
 	DriftEnabled bool
 }
 

@@ -173,7 +173,7 @@ func (p *Planner) woken() chan struct{} {
 
 // policy is the part of the settings that the core looks at.
 func policy(set settings.Settings) world.Policy {
-	return world.Policy{MachineCost: set.MachineCost, TieToleranceMicros: set.TieToleranceMicros, PreferenceMicros: set.PreferenceMicros}
+	return world.Policy{MachineCost: set.MachineCost, TieToleranceMicros: set.TieToleranceMicros, PreferenceMicros: set.PreferenceMicros, RelaxMinValues: set.RelaxMinValues}
 }
 
 // nominationWindow is how long pods are expected on a node that is ready.

@@ -285,3 +285,28 @@ func (r LimitReached) MarshalJSON() ([]byte, error) {
 	type plain LimitReached
 	return marshal(r, plain(r))
 }
+
+// TooFewValues: what would hold the pod has fewer different values of a label
+// than the pool asks for, so that the cloud would have too little choice.
+type TooFewValues struct {
+	Pool
+	Label string `json:"label"`
+	Need  int    `json:"need"`
+	Has   int    `json:"has"`
+}
+
+func (TooFewValues) Code() string { return "TooFewValues" }
+func (r TooFewValues) String() string {
+	if r.Has >= r.Need {
+		return fmt.Sprintf("%s: the instance types that would hold the pod do not keep all the different values that its minValues ask for (%s: %d) in one zone and capacity type; lower them, or set the minValues policy to BestEffort",
+			r.Pool, r.Label, r.Need)
+	}
+	return fmt.Sprintf("%s: the instance types that would hold the pod have %d different values of %s, its minValues asks for %d; lower it, or set the minValues policy to BestEffort",
+		r.Pool, r.Has, r.Label, r.Need)
+}
+
+// MarshalJSON writes code, text and fields.
+func (r TooFewValues) MarshalJSON() ([]byte, error) {
+	type plain TooFewValues
+	return marshal(r, plain(r))
+}

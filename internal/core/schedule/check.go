@@ -193,6 +193,7 @@ func (c *checker) machine(i int, m *Machine) {
 	for _, o := range m.Options {
 		listed[o] = true
 	}
+	c.checkValues(where, p, m)
 	found, greatest := 0, map[string]int64{}
 	for t := range cat.Types {
 		kind := &cat.Types[t]
@@ -300,7 +301,7 @@ func (c *checker) passedOver(p *world.Pool, pod *world.Pod, where string) {
 
 // wouldHold reports whether a new machine of the pool would hold the pod alone.
 func (c *checker) wouldHold(p *world.Pool, pod *world.Pod) bool {
-	if p.NotReady != "" {
+	if p.NotReady != "" || c.insists(p) {
 		return false
 	}
 	cat := c.s.Catalogs[p.Catalog]

@@ -56,7 +56,7 @@ func (p *problem) offering(m *machine) *offering {
 		at := s.market.offering(o)
 		out.options = append(out.options, Option{s.market.kind(o).Name, at.Zone, at.CapacityType, o.price})
 	}
-	out.requirements = s.describe(out.options, out.labels)
+	out.requirements = s.describe(chosen, out.options, out.labels)
 	out.requests = p.requests(m, chosen)
 	return out
 }
@@ -64,13 +64,16 @@ func (p *problem) offering(m *machine) *offering {
 // suits returns the offers that hold the machine's pods.
 func (p *problem) suits(m *machine) set {
 	suits := slices.Clone(m.shop.offers)
-	for _, k := range m.picks {
-		suits.and(k.way.offers.set)
+	if m.shop.blocks != nil && slices.ContainsFunc(m.picks, func(k pick) bool { return k.class.rules != nil }) {
+		suits.and(m.shop.blocks[m.offer]) // rules narrow it as a whole
 	}
-	need := m.need(make([]int64, p.d.n()))
+	for _, k := range m.picks {
+		suits.and(k.way.legal)
+	}
+	need := m.need(&p.d)
 	for o := suits.next(0); o >= 0; o = suits.next(o + 1) {
 		p.plan.Stats.Evaluations++
-		if !fits(need, m.shop.roomOf(o)) || m.shop.outgrows(o, m.offer) {
+		if !fits(need, m.shop.wholeRoomOf(o)) || m.shop.outgrows(o, m.offer) {
 			suits.remove(o)
 		}
 	}
@@ -99,7 +102,7 @@ func (p *problem) prefer(m *machine, suits set) {
 	slices.SortStableFunc(prefs, func(a, b world.Preference) int { return cmp.Compare(b.Weight, a.Weight) })
 	for _, pref := range prefs {
 		liked, masks, ok := m.shop.resolve(pref.Term, suits)
-		if first := liked.next(0); ok && masks == nil && first >= 0 && cost(m.shop.market.offers[first], p.policy) <= most {
+		if first := liked.next(0); ok && masks == nil && first >= 0 && m.shop.varied(liked) && cost(m.shop.market.offers[first], p.policy) <= most {
 			suits.and(liked)
 		}
 	}
@@ -109,10 +112,23 @@ func (p *problem) prefer(m *machine, suits set) {
 // named independently: every combination of them that exists will do. Where the
 // demands do not allow that, zone and capacity type are those of the cheapest.
 func (p *problem) choose(s *shop, suits set) []int {
-	var chosen []int
-	for o := suits.next(0); o >= 0 && len(chosen) < p.opt.MaxOptions; o = suits.next(o + 1) {
-		chosen = append(chosen, o)
+	if s.blocks != nil {
+		return s.chooseVaried(suits, p.opt.MaxOptions)
 	}
+	chosen := s.cheapest(suits, p.opt.MaxOptions)
+	if s.independent(chosen, suits) {
+		return chosen
+	}
+	first := s.market.offering(s.market.offers[chosen[0]])
+	return slices.DeleteFunc(chosen, func(c int) bool {
+		a := s.market.offering(s.market.offers[c])
+		return a.Zone != first.Zone || a.CapacityType != first.CapacityType
+	})
+}
+
+// independent reports whether every combination of the types, zones and capacity
+// types of the chosen offers suits, as far as it exists.
+func (s *shop) independent(chosen []int, suits set) bool {
 	kinds, zones, capacities := make([]bool, len(s.market.catalog.Types)), map[string]bool{}, map[string]bool{}
 	for _, i := range chosen {
 		o := s.market.offers[i]
@@ -123,19 +139,11 @@ func (p *problem) choose(s *shop, suits set) []int {
 	others.andNot(suits)
 	for i := others.next(0); i >= 0; i = others.next(i + 1) {
 		o := s.market.offers[i]
-		if !kinds[o.kind] {
-			continue
-		}
-		at := s.market.offering(o)
-		if zones[at.Zone] && capacities[at.CapacityType] {
-			first := s.market.offering(s.market.offers[chosen[0]])
-			return slices.DeleteFunc(chosen, func(c int) bool {
-				a := s.market.offering(s.market.offers[c])
-				return a.Zone != first.Zone || a.CapacityType != first.CapacityType
-			})
+		if at := s.market.offering(o); kinds[o.kind] && zones[at.Zone] && capacities[at.CapacityType] {
+			return false
 		}
 	}
-	return chosen
+	return true
 }
 
 // decide gives every open label a value.
@@ -157,7 +165,7 @@ func (s *shop) decide(masks []label.Mask) map[string]string {
 }
 
 // describe writes the options and decided labels as requirements.
-func (s *shop) describe(options []Option, labels map[string]string) []label.Requirement {
+func (s *shop) describe(chosen []int, options []Option, labels map[string]string) []label.Requirement {
 	var kinds, zones, capacities []string
 	for _, o := range options {
 		kinds, zones, capacities = append(kinds, o.Type), append(zones, o.Zone), append(capacities, o.CapacityType)
@@ -175,6 +183,9 @@ func (s *shop) describe(options []Option, labels map[string]string) []label.Requ
 				out = append(out, r)
 			}
 		}
+	}
+	for i, r := range out {
+		out[i].MinValues = s.leastOf(r.Key, chosen)
 	}
 	for _, key := range s.open {
 		if v, ok := labels[key]; ok {
@@ -203,7 +214,7 @@ func (p *problem) requests(m *machine, options []int) quantity.Resources {
 	least := make([]int64, n)
 	for j, i := range options {
 		kind := int(m.shop.market.offers[i].kind)
-		for d, left := range m.shop.roomOf(i) {
+		for d, left := range m.shop.wholeRoomOf(i) {
 			if used := m.shop.market.room[kind*n+d] - left; j == 0 || used < least[d] {
 				least[d] = used
 			}

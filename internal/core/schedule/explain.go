@@ -20,6 +20,7 @@ const (
 	byUnknown // nobody knows what the pool could buy
 	bySize
 	byCapacity
+	byValues
 	byRules
 	byLimit
 	byNothing
@@ -164,7 +165,7 @@ func (s *shop) refuseSize(c *class, suit set) (reason.Reason, int) {
 	pool := reason.Pool{Kind: s.pool.Kind, Name: s.pool.Name}
 	large := newSet(len(s.market.offers))
 	for o := suit.next(0); o >= 0; o = suit.next(o + 1) {
-		if fits(c.request, s.roomOf(o)) {
+		if fits(c.request, s.wholeRoomOf(o)) {
 			large.add(o)
 		}
 	}
@@ -178,6 +179,9 @@ func (s *shop) refuseSize(c *class, suit set) (reason.Reason, int) {
 	had.and(s.offers)
 	if had.empty() {
 		return reason.NoCapacity{Pool: pool, Types: s.market.table.distinct(label.InstanceType, large)}, byCapacity
+	}
+	if why := s.tooFewValues(c, had); why != nil {
+		return why, byValues
 	}
 	for i := range s.limits {
 		l := &s.limits[i]
@@ -215,12 +219,12 @@ func (s *shop) tooSmall(c *class, suit set) reason.Reason {
 	for d, r := range c.request {
 		best := -1
 		for o := suit.next(0); o >= 0; o = suit.next(o + 1) {
-			if best < 0 || s.roomOf(o)[d] > s.roomOf(best)[d] {
+			if best < 0 || s.wholeRoomOf(o)[d] > s.wholeRoomOf(best)[d] {
 				best = o
 			}
 		}
 		// Where daemons overfill every type, nothing has room, however small.
-		if left := s.roomOf(best)[d]; r > 0 && r > left || left < 0 {
+		if left := s.wholeRoomOf(best)[d]; r > 0 && r > left || left < 0 {
 			short, at = d, best
 			break
 		}
@@ -228,12 +232,12 @@ func (s *shop) tooSmall(c *class, suit set) reason.Reason {
 	if short < 0 {
 		// Enough of each, but not together: report the roomiest in cpu.
 		for o := suit.next(0); o >= 0; o = suit.next(o + 1) {
-			if at < 0 || s.roomOf(o)[dimCPU] > s.roomOf(at)[dimCPU] {
+			if at < 0 || s.wholeRoomOf(o)[dimCPU] > s.wholeRoomOf(at)[dimCPU] {
 				at = o
 			}
 		}
 		for d, r := range c.request {
-			if r > 0 && r > s.roomOf(at)[d] {
+			if r > 0 && r > s.wholeRoomOf(at)[d] {
 				short = d
 				break
 			}
@@ -241,15 +245,15 @@ func (s *shop) tooSmall(c *class, suit set) reason.Reason {
 	}
 	name := s.d.name(short)
 	if short >= s.d.resources() {
-		return reason.TooManyVolumes{Pool: pool, Driver: name, Need: c.request[short], Limit: s.roomOf(at)[short]}
+		return reason.TooManyVolumes{Pool: pool, Driver: name, Need: c.request[short], Limit: s.wholeRoomOf(at)[short]}
 	}
 	kind := s.market.kind(s.market.offers[at])
 	word := func(v int64) string { return quantity.Amount{Name: name, Value: v}.Format() }
 	if kind.Allocatable.Get(name) == 0 {
 		return reason.ResourceUnknown{Pool: pool, Resource: name}
 	}
-	why := reason.TooSmall{Pool: pool, Resource: name, Need: word(c.request[short]), Largest: word(s.roomOf(at)[short]), Type: kind.Name}
-	if used := kind.Allocatable.Get(name) - s.roomOf(at)[short]; used > 0 {
+	why := reason.TooSmall{Pool: pool, Resource: name, Need: word(c.request[short]), Largest: word(s.wholeRoomOf(at)[short]), Type: kind.Name}
+	if used := kind.Allocatable.Get(name) - s.wholeRoomOf(at)[short]; used > 0 {
 		why.Daemons = word(used)
 	}
 	return why

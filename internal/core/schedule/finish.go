@@ -181,7 +181,7 @@ func (m *machine) keep(values []int32, value int32) {
 // key identifies what a machine is and holds.
 func (m *machine) key(k []byte) []byte {
 	k = appendText(k, m.shop.pool.Kind+"/"+m.shop.pool.Name)
-	if len(m.shop.limits) > 0 {
+	if len(m.shop.limits) > 0 || m.shop.blocks != nil {
 		k = binary.AppendVarint(k, int64(m.offer))
 	}
 	for _, pick := range m.picks {
@@ -414,7 +414,7 @@ func (f *finisher) lose(pod int32) {
 	p := f.p
 	c := p.classOf[pod]
 	if n := f.where[pod]; n >= 0 {
-		p.places.take(n, c.request, -1)
+		p.places.take(n, less(c.request, c.rules.again(&p.d, f.attachedBeside(pod))), -1)
 		p.onNode[pod] = -1
 	} else {
 		m := &p.machines[^n]

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"karpenter/internal/core/label"
+	"karpenter/internal/core/world"
 )
 
 // gather returns the classes with rules of which pods have no place.
@@ -50,9 +51,8 @@ func (f *finisher) rescue(classes []*class) bool {
 func (f *finisher) placeSomewhere(c *class) bool {
 	p := f.p
 	if n := f.node(c); n >= 0 {
-		p.places.take(n, c.request, 1)
 		pods := c.take(1)
-		f.board.put(c.rules, f.board.spots[p.ground.places[n]])
+		f.enter(c, n)
 		p.order = append(p.order, pods[0])
 		p.place(n, pods)
 		return true
@@ -109,7 +109,9 @@ func (f *finisher) grow(i int, c *class) (best grown, ok bool) {
 	if len(m.picks) == 0 || !undecided && f.board.check(c.rules, f.spots[i]).kind != kept {
 		return best, false
 	}
-	need := m.need(c.request)
+	more := *m
+	more.picks = append(slices.Clip(m.picks), pick{class: c, pods: make([]int32, 1)})
+	need := more.need(&p.d)
 	ways := m.shop.demand(c.profile).ways
 	p.plan.Stats.Evaluations++
 	for w := range ways {
@@ -117,13 +119,13 @@ func (f *finisher) grow(i int, c *class) (best grown, ok bool) {
 			continue
 		}
 		g := grown{suits: slices.Clone(m.suits), way: &ways[w]}
-		g.suits.and(ways[w].offers.set)
+		g.suits.and(ways[w].legal)
 		for o := g.suits.next(0); o >= 0; o = g.suits.next(o + 1) {
-			if !fits(need, m.shop.roomOf(o)) {
+			if !fits(need, m.shop.wholeRoomOf(o)) {
 				g.suits.remove(o)
 			}
 		}
-		if g.suits.empty() {
+		if g.suits.empty() || !m.shop.varied(g.suits) {
 			continue
 		}
 		trial := *m
@@ -223,12 +225,23 @@ func (m *machine) masks() (masks []label.Mask) {
 	return masks
 }
 
-// need is what the pods of the machine ask for, and more.
-func (m *machine) need(more []int64) []int64 {
-	need := slices.Clone(more)
+// need is what the pods of the machine ask for; volumes that they share count
+// once.
+func (m *machine) need(d *dims) []int64 {
+	need := make([]int64, d.n())
+	var there []world.Attachment
 	for _, k := range m.picks {
-		for d, r := range k.class.request {
-			need[d] += r * int64(len(k.pods))
+		for i, r := range k.class.request {
+			need[i] += r * int64(len(k.pods))
+		}
+		if k.class.rules == nil {
+			continue
+		}
+		for range k.pods {
+			for i, n := range k.class.rules.again(d, there) {
+				need[i] -= n
+			}
+			there = append(there, k.class.rules.shared...)
 		}
 	}
 	return need

@@ -24,8 +24,13 @@ type shop struct {
 
 	offers set     // what the pool's requirements allow and the cloud has
 	listed set     // the same, with what the cloud says it has no more of
-	room   []int64 // per offer: allocatable less daemons
+	whole  []int64 // per offer: allocatable less daemons
+	room   []int64 // the same, as far as it may be used
 	limits []limit
+	// varieties are what the pool asks of the choice among offers; blocks, per
+	// offer, are there if it insists, see [shop.insist].
+	varieties []variety
+	blocks    []set
 
 	demands []*demand // per profile
 	unique  map[string]*offerSet
@@ -59,6 +64,7 @@ type demand struct {
 type way struct {
 	id     int // within the demand
 	offers *offerSet
+	legal  set // the same, and those that may be used together with others only
 	masks  []label.Mask
 }
 
@@ -85,6 +91,8 @@ func newShop(p *world.Pool, m *market, d *dims, daemons []world.Daemon, profiles
 		}
 	}
 	s.compileDaemons(daemons)
+	s.whole = s.room
+	s.compileVarieties()
 	for _, l := range p.Limits {
 		lim := limit{name: l.Name, left: l.Value - p.Used.Get(l.Name), size: make([]int64, len(m.offers))}
 		for i, o := range m.offers {
@@ -266,7 +274,7 @@ func (s *shop) demand(p *profile) *demand {
 		switch {
 		case !ok || offers.empty():
 		case masks != nil:
-			d.ways = append(d.ways, way{offers: s.intern(offers), masks: masks})
+			d.ways = append(d.ways, way{offers: s.intern(s.close(offers)), legal: offers, masks: masks})
 		case plain == nil:
 			plain = offers
 		default:
@@ -274,7 +282,7 @@ func (s *shop) demand(p *profile) *demand {
 		}
 	}
 	if plain != nil {
-		d.ways = append([]way{{offers: s.intern(plain)}}, d.ways...)
+		d.ways = append([]way{{offers: s.intern(s.close(plain)), legal: plain}}, d.ways...)
 	}
 	for i := range d.ways {
 		d.ways[i].id = i

@@ -57,6 +57,7 @@ func Solve(s *world.Snapshot, opt Options) Plan {
 	p.useNodes()
 	p.buy()
 	p.finish()
+	p.unvaried()
 	p.emit()
 	return p.plan
 }
@@ -73,7 +74,7 @@ func compile(s *world.Snapshot, opt Options) *problem {
 	}
 	p.d = dimsOf(all)
 	nodes := sortedNodes(s.Nodes)
-	p.book = newRulebook(p.pods, nodes, s.Policy.PreferenceMicros > 0)
+	p.book = newRulebook(p.pods, nodes, daemons, s.Policy.PreferenceMicros > 0)
 	var profiles []*profile
 	p.classes, profiles = classify(p.pods, &p.d, p.book)
 	p.profiles = len(profiles)
@@ -107,7 +108,11 @@ func compile(s *world.Snapshot, opt Options) *problem {
 			markets[pools[i].Catalog] = m
 			stats.Offers += len(m.offers)
 		}
-		p.shops = append(p.shops, newShop(&pools[i], m, &p.d, daemons, profiles, stats))
+		shop := newShop(&pools[i], m, &p.d, daemons, profiles, stats)
+		if !s.Policy.RelaxMinValues {
+			shop.insist(profiles)
+		}
+		p.shops = append(p.shops, shop)
 	}
 	if p.book != nil {
 		p.book.accompany(p.shops, daemons)
@@ -249,7 +254,7 @@ func (p *problem) topUp() {
 		m := &p.machines[i]
 		room := slices.Clone(m.shop.roomOf(m.offer))
 		masks := m.masks()
-		for d, r := range m.need(make([]int64, p.d.n())) {
+		for d, r := range m.need(&p.d) {
 			room[d] -= r
 		}
 		for _, c := range p.classes {
