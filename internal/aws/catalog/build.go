@@ -30,11 +30,15 @@ func Build(rows []Row, in Input) ([]world.InstanceType, error) {
 			continue
 		}
 		capacity := capacityOf(r, in, settings)
+		offered := allocatable(r, in.Family, settings, capacity)
+		if r.Stated != nil {
+			capacity, offered = settings.state(capacity, r.Stated.Capacity), settings.state(offered, r.Stated.Allocatable)
+		}
 		types = append(types, world.InstanceType{
 			Name:         r.Name,
 			Labels:       labelsOf(r, in.Region, capacity.Pods),
 			Capacity:     capacity,
-			Allocatable:  allocatable(r, in.Family, settings, capacity),
+			Allocatable:  offered,
 			AttachLimits: []quantity.Amount{{Name: ebsDriver, Value: ebsVolumes(r, len(in.BlockDevices))}},
 			Offerings:    shop.offerings(r),
 		})

@@ -121,6 +121,17 @@ func allocatable(r *Row, f Family, k kubelet, capacity quantity.Resources) quant
 	return a
 }
 
+// state puts what is known in the place of what was computed.
+func (k kubelet) state(computed quantity.Resources, known []quantity.Amount) quantity.Resources {
+	for _, a := range known {
+		if a.Name == quantity.Pods && (k.maxPods != nil || k.podsPerCore > 0) {
+			continue
+		}
+		computed = computed.With(a.Name, a.Value)
+	}
+	return computed
+}
+
 // kubeCPU is the milli-CPU kept for kubelet, in falling steps: 6 % of the first
 // core, 1 % of the second, 0.5 % of the next two, 0.25 % of the others.
 func kubeCPU(milli int64) int64 {

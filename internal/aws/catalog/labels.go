@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -65,6 +66,9 @@ func labelsOf(r *Row, region string, pods int64) map[string]string {
 		if v, ok := labelTable[i].value(&f); ok {
 			out[labelTable[i].key] = v
 		}
+	}
+	if r.Stated != nil {
+		maps.Copy(out, r.Stated.Labels)
 	}
 	return out
 }

@@ -5,6 +5,8 @@
 // It is pure and knows neither the AWS SDK nor Kubernetes clients.
 package catalog
 
+import "karpenter/internal/core/quantity"
+
 // Row holds the facts about one instance type, as DescribeInstanceTypes tells
 // them. It is also the form of the embedded catalogue.
 type Row struct {
@@ -39,6 +41,18 @@ type Row struct {
 	GPUs []Accelerator `json:"gpus,omitempty"`
 	// Neuron are inference and training chips.
 	Neuron []Accelerator `json:"neuron,omitempty"`
+
+	// Stated takes the place of what is computed from the above, where somebody
+	// knows better; nil: nobody does.
+	Stated *Stated `json:"-"`
+}
+
+// Stated is what nodes of a type are known to offer. What kubelet settings say
+// about the number of pods holds all the same.
+type Stated struct {
+	Capacity, Allocatable []quantity.Amount
+	// Labels are further labels of the type.
+	Labels map[string]string
 }
 
 // Accelerator is one kind of device of an instance type.
