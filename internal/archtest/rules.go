@@ -75,6 +75,7 @@ var rules = []rule{
 	{"sim/ec2", []string{"internal/core/...", "internal/cloud", "internal/aws/catalog"}, nil, "the simulator must not share code with the client it tests"},
 	{"sim/ec2/direct", []string{"sim/ec2", "internal/aws/class", "internal/aws/catalog", "internal/aws/launch", "internal/aws/notice", "internal/cloud", "internal/core/..."}, nil,
 		"the client of a rig: the plain types of the provider, neither SDK nor HTTP"},
+	{"sim/kube", nil, append([]string{"github.com/evanphx/json-patch/v5"}, kube...), "the API server knows nothing of what is tested on it"},
 	{"bench/...", []string{"internal/core/...", "internal/kube/convert", "internal/aws/catalog"}, []string{k8sTypes, k8sMeta}, "a benchmark takes the path of the controller"},
 }
 
