@@ -18,6 +18,7 @@ type board struct {
 // census is a tally in numbers. Values of the topology key are its indices.
 type census struct {
 	pods  []int32
+	extra []int32 // pods that may be there besides, on places that are not decided
 	total int32
 	sure  []int32 // places that count for the spread
 	maybe []int32 // and that may or may not, as they are not decided
@@ -32,6 +33,11 @@ type spot struct {
 	counts []byte    // per tally: whether the place counts for the spread
 	brings []int32   // tallies in which its daemon pods count
 	ports  []world.HostPort
+	// volumes that are attached and that other pods use too.
+	volumes []world.Attachment
+	// unsure are the tallies in which its pods count somewhere that is not
+	// decided, one for each pod.
+	unsure []int32
 }
 
 // Values of a spot that are none.
@@ -58,7 +64,7 @@ func newBoard(book *rulebook) *board {
 
 func (c *census) grow(v int32) {
 	for int(v) >= len(c.pods) {
-		c.pods, c.sure, c.maybe = append(c.pods, 0), append(c.sure, 0), append(c.maybe, 0)
+		c.pods, c.extra, c.sure, c.maybe = append(c.pods, 0), append(c.extra, 0), append(c.sure, 0), append(c.maybe, 0)
 	}
 }
 
@@ -67,6 +73,14 @@ func (c *census) at(v int32) int32 {
 		return 0
 	}
 	return c.pods[v]
+}
+
+// most is the count of a domain, with the pods that may be there.
+func (c *census) most(v int32) int32 {
+	if v < 0 || int(v) >= len(c.pods) {
+		return 0
+	}
+	return c.pods[v] + c.extra[v]
 }
 
 // domains is how many domains have places that count for sure, the value's own
@@ -160,9 +174,8 @@ func (s *spot) bring(shop *shop, offer int) {
 	}
 }
 
-// here is the count at a spot, with what a machine that has not joined brings.
-func (b *board) here(t int32, s *spot) int32 {
-	n := b.count[t].at(s.values[b.book.tallies[t].key])
+// brought is what a machine that has not joined brings to a tally.
+func (s *spot) brought(t int32) (n int32) {
 	for _, o := range s.brings {
 		if o == t {
 			n++
@@ -171,14 +184,24 @@ func (b *board) here(t int32, s *spot) int32 {
 	return n
 }
 
+// here is the count at a spot, with what a machine that has not joined brings.
+func (b *board) here(t int32, s *spot) int32 {
+	return b.count[t].at(s.values[b.book.tallies[t].key]) + s.brought(t)
+}
+
 // add counts one more pod at the spot, in the tallies named.
 func (b *board) add(tallies []int32, s *spot) {
 	for _, i := range tallies {
 		t, c := b.book.tallies[i], &b.count[i]
-		if t.spread && s.counts[i] != surely {
+		if t.spread && s.counts[i] == never {
 			continue
 		}
 		v := s.values[t.key]
+		if v == open || v >= 0 && t.spread && s.counts[i] == perhaps {
+			s.unsure = append(s.unsure, i)
+			b.guess(i, s, 1)
+			continue
+		}
 		if v < 0 {
 			continue
 		}
@@ -193,10 +216,37 @@ func (b *board) add(tallies []int32, s *spot) {
 	}
 }
 
+// guess counts a pod wherever it may be, or takes it out.
+func (b *board) guess(t int32, s *spot, n int32) {
+	c, key := &b.count[t], b.book.tallies[t].key
+	c.total += n
+	values := s.may[key]
+	if v := s.values[key]; v >= 0 {
+		values = []int32{v}
+	}
+	for _, v := range values {
+		c.grow(v)
+		c.extra[v] += n
+	}
+}
+
+// change lets a spot become another one, with its pods.
+func (b *board) change(s *spot, do func()) {
+	b.countPlace(s, -1)
+	unsure := s.unsure
+	for _, t := range unsure {
+		b.guess(t, s, -1)
+	}
+	s.unsure = nil
+	do()
+	b.countPlace(s, 1)
+	b.add(unsure, s)
+}
+
 // put adds a pod with the rules to the spot.
 func (b *board) put(r *rules, s *spot) {
 	b.add(r.adds, s)
-	s.ports = append(s.ports, r.ports...)
+	s.ports, s.volumes = append(s.ports, r.ports...), append(s.volumes, r.shared...)
 }
 
 // breach is a rule that a place breaks.
@@ -228,12 +278,12 @@ func (b *board) check(r *rules, s *spot) breach {
 		if v == absent || v == open {
 			return breach{rule.tally, brokenSpread, v, rule, world.HostPort{}}
 		}
-		here := b.here(rule.tally, s)
-		least := c.least(v, here-c.at(v))
+		brought := s.brought(rule.tally)
+		least := c.least(v, brought)
 		if rule.minDomains > 1 && c.domains(v) < rule.minDomains {
 			least = 0
 		}
-		if here+rule.self-least > rule.skew {
+		if c.most(v)+brought+rule.self-least > rule.skew {
 			return breach{rule.tally, brokenSpread, v, rule, world.HostPort{}}
 		}
 	}
@@ -273,9 +323,9 @@ func (b *board) check(r *rules, s *spot) breach {
 func (b *board) anywhere(t int32, s *spot) bool {
 	key := b.book.tallies[t].key
 	if s.values[key] == open {
-		return slices.ContainsFunc(s.may[key], func(v int32) bool { return b.count[t].at(v) > 0 })
+		return slices.ContainsFunc(s.may[key], func(v int32) bool { return b.count[t].most(v) > 0 })
 	}
-	return s.values[key] != absent && b.here(t, s) > 0
+	return s.values[key] != absent && b.count[t].most(s.values[key])+s.brought(t) > 0
 }
 
 // wished is how much the place is what the pod would like; higher is better.

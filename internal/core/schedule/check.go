@@ -110,6 +110,17 @@ func (p *place) suits(pod *world.Pod, outcome func(always, ever bool) bool) bool
 	return len(pod.Terms) == 0 || slices.ContainsFunc(pod.Terms, func(t []label.Requirement) bool { return len(t) > 0 && match(t) })
 }
 
+// onto is the node with the pods that are there.
+func onto(n *world.Node, labels map[string]string) *stageNode {
+	out := &stageNode{name: n.Name, labels: labels}
+	for i := range n.Pods {
+		if !n.Pods[i].Finished {
+			out.pods = append(out.pods, &n.Pods[i])
+		}
+	}
+	return out
+}
+
 // nodes checks what is placed on nodes that exist.
 func (c *checker) nodes(plan *Plan) {
 	for i := range c.s.Nodes {
@@ -126,7 +137,7 @@ func (c *checker) nodes(plan *Plan) {
 		for j := range c.s.Daemons {
 			d := &c.s.Daemons[j]
 			comes := len(n.Choices) > 0 || d.Template.Requests.Fits(p.room)
-			if comes && p.mayAdmit(&d.Template) && !hasDaemon(n, d) {
+			if comes && p.mayAdmit(&d.Template) && !hasDaemon(n, d) && onto(n, p.labels).takes(&d.Template) {
 				p.room = p.room.Sub(d.Template.Requests)
 			}
 		}

@@ -95,7 +95,7 @@ func (c *checker) stage(plan *Plan, turn int) (*stage, map[world.ObjectName]*sta
 		if !n.Unschedulable {
 			at := place{labels: node.labels, taints: n.Taints, room: n.Allocatable.Sub(n.Requested())}
 			for j := range c.s.Daemons {
-				if d := &c.s.Daemons[j]; at.admits(&d.Template) && !hasDaemon(n, d) && d.Template.Requests.Fits(at.room) {
+				if d := &c.s.Daemons[j]; at.admits(&d.Template) && !hasDaemon(n, d) && d.Template.Requests.Fits(at.room) && node.takes(&d.Template) {
 					at.room = at.room.Sub(d.Template.Requests)
 					node.pods = append(node.pods, &d.Template)
 				}
@@ -124,6 +124,12 @@ func (c *checker) stage(plan *Plan, turn int) (*stage, map[world.ObjectName]*sta
 		s.nodes = append(s.nodes, node)
 	}
 	return s, at
+}
+
+// takes reports whether the pods on the node let a daemon pod come.
+func (n *stageNode) takes(daemon *world.Pod) bool {
+	here := &stage{nodes: []*stageNode{n}}
+	return here.anti(daemon, n) == "" && here.antiOfOthers(daemon, n) == "" && ports(daemon, n) == ""
 }
 
 // newNode is a new machine of the option with its daemon pods.

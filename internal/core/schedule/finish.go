@@ -74,10 +74,8 @@ func (f *finisher) close() {
 		for i := range p.machines {
 			s, m := spots[i], &p.machines[i]
 			if v := s.values[y.key]; s.counts[t] == perhaps && v >= 0 && b.count[t].sure[v] == 0 {
-				b.countPlace(s, -1)
 				m.agree(p.filteredBy(m.shop, y.filter, m.shop.decide(m.masks())))
-				p.redraw(s, m)
-				b.countPlace(s, 1)
+				b.change(s, func() { p.redraw(s, m) })
 			}
 			if s.counts[t] == never || s.values[y.key] != open || !p.shopDecides(m.shop, y.key) {
 				continue
@@ -99,9 +97,7 @@ func (f *finisher) close() {
 				values := p.valuesIn(m.shop.market, y.key)
 				m.keep(values, values[m.suits.next(0)])
 			}
-			b.countPlace(s, -1)
-			p.redraw(s, m)
-			b.countPlace(s, 1)
+			b.change(s, func() { p.redraw(s, m) })
 		}
 	}
 }
@@ -142,7 +138,7 @@ func (p *problem) redraw(s *spot, m *machine) {
 	if h := p.book.host; h >= 0 {
 		next.values[h] = s.values[h]
 	}
-	next.ports, next.brings = s.ports, nil
+	next.ports, next.volumes, next.brings = s.ports, s.volumes, nil
 	*s = *next
 }
 

@@ -44,6 +44,7 @@ func newGround(book *rulebook, nodes []*world.Node, pl *places) *ground {
 				continue
 			}
 			s.ports = append(s.ports, p.HostPorts...)
+			s.volumes = append(s.volumes, book.sharedBy(p)...)
 			g.adds[i] = append(g.adds[i], book.bound(p)...)
 		}
 		s.counts = make([]byte, len(book.tallies))
@@ -63,13 +64,13 @@ func newGround(book *rulebook, nodes []*world.Node, pl *places) *ground {
 func (g *ground) expect(n *world.Node, d *world.Daemon) {
 	i := slices.Index(g.nodes, n)
 	g.spots[i].ports = append(g.spots[i].ports, d.Template.HostPorts...)
-	g.adds[i] = append(g.adds[i], g.book.kin(&d.Template).counts...)
+	g.adds[i] = append(g.adds[i], g.book.bound(&d.Template)...)
 }
 
 // accompany finds the daemon pods that matter to rules, per shop.
 func (b *rulebook) accompany(shops []*shop, daemons []world.Daemon) {
 	for i := range daemons {
-		r := &rules{adds: b.kin(&daemons[i].Template).counts, ports: daemons[i].Template.HostPorts}
+		r := &rules{adds: b.bound(&daemons[i].Template), ports: daemons[i].Template.HostPorts}
 		if len(r.adds)+len(r.ports) == 0 {
 			continue
 		}
@@ -86,7 +87,7 @@ func (b *rulebook) bound(p *world.Pod) []int32 {
 	if p.DeletedAt != nil {
 		adds = n.leaving
 	}
-	if slices.ContainsFunc(p.AntiAffinity, func(t world.PodTerm) bool { return t.Weight == 0 }) {
+	if repellent(p) {
 		adds = slices.Concat(adds, b.own(p).rule.adds)
 	}
 	return adds
@@ -183,7 +184,7 @@ func (g *ground) board() *board {
 	b := newBoard(g.book)
 	for i := range g.spots {
 		s := g.spots[i]
-		s.values, s.ports = slices.Clone(s.values), slices.Clip(s.ports)
+		s.values, s.ports, s.volumes = slices.Clone(s.values), slices.Clip(s.ports), slices.Clip(s.volumes)
 		b.join(&s)
 		b.add(g.adds[i], &s)
 	}

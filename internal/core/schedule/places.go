@@ -83,12 +83,28 @@ func (p *places) reserve(daemons []world.Daemon) {
 		on := p.suiting(newProfile(&d.Template), true)
 		for n := on.next(0); n >= 0; n = on.next(n + 1) {
 			comes := len(p.nodes[n].Choices) > 0 || fits(request, p.roomOf(n))
-			if comes && !hasDaemon(p.nodes[n], d) {
+			if comes && !hasDaemon(p.nodes[n], d) && !keptOff(&d.Template, p.nodes[n]) {
 				p.take(n, request, 1)
 				p.coming = append(p.coming, coming{n, d})
 			}
 		}
 	}
+}
+
+// keptOff reports whether pods on the node keep a daemon pod from ever running
+// there: they have its ports, or one of them wants to be apart from the other.
+func keptOff(daemon *world.Pod, n *world.Node) bool {
+	apart := func(p, o *world.Pod) bool {
+		return slices.ContainsFunc(p.AntiAffinity, func(t world.PodTerm) bool {
+			m := matcher{t.AllNamespaces, t.Namespaces, t.Selector}
+			_, labelled := nodeLabel(n, label.Normalize(t.Key))
+			return t.Weight == 0 && labelled && m.matches(o)
+		})
+	}
+	return slices.ContainsFunc(n.Pods, func(p world.Pod) bool {
+		_, taken := conflict(daemon.HostPorts, p.HostPorts)
+		return !p.Finished && (taken || apart(daemon, &p) || apart(&p, daemon))
+	})
 }
 
 // coming is a daemon pod that is expected on a place.

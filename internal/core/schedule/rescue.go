@@ -157,10 +157,7 @@ func (f *finisher) grow(i int, c *class) (best grown, ok bool) {
 
 // respot brings the board up to date with what a machine has become.
 func (f *finisher) respot(i int) {
-	s := f.spots[i]
-	f.board.countPlace(s, -1)
-	f.p.redraw(s, &f.p.machines[i])
-	f.board.countPlace(s, 1)
+	f.board.change(f.spots[i], func() { f.p.redraw(f.spots[i], &f.p.machines[i]) })
 }
 
 // quote is the cheapest new machine for a pod of the class; where its pods must

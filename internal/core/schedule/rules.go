@@ -22,6 +22,7 @@ type rules struct {
 	adds     []int32 // tallies in which the pod counts
 	wishes   []wish
 	ports    []world.HostPort
+	shared   []world.Attachment // volumes that other pods use too
 	keys     []int // topology keys of all tallies, less the host name
 	onHost   bool  // some tally is per host, or there are ports
 	tied     bool  // must share its host with another pod
@@ -96,7 +97,8 @@ type rulebook struct {
 	wishes  bool // preferences are wanted
 	owned   map[string]*owned
 	kins    map[string]*kin
-	shared  map[string]*rules
+	rules   map[string]*rules
+	shared  map[world.Attachment]bool // volumes that several pods use
 	buf     []byte
 }
 
@@ -119,26 +121,31 @@ type kin struct {
 
 // newRulebook collects the rules of the pods, and of pods on nodes that repel
 // others. It returns nil if there are none.
-func newRulebook(pods []*world.Pod, nodes []*world.Node, wishes bool) *rulebook {
-	b := &rulebook{host: -1, wishes: wishes, known: map[string]int32{}, filters: map[string]*filter{}, owned: map[string]*owned{}, kins: map[string]*kin{}, shared: map[string]*rules{}}
+func newRulebook(pods []*world.Pod, nodes []*world.Node, daemons []world.Daemon, wishes bool) *rulebook {
+	b := &rulebook{host: -1, wishes: wishes, shared: sharedVolumes(pods, nodes), known: map[string]int32{}, filters: map[string]*filter{}, owned: map[string]*owned{}, kins: map[string]*kin{}, rules: map[string]*rules{}}
 	some := false
 	for _, p := range pods {
-		some = some || ruled(p)
+		some = some || b.ruled(p)
+	}
+	repels := func(p *world.Pod) {
+		if !p.Finished && repellent(p) {
+			b.own(p)
+			some = true
+		}
 	}
 	for _, n := range nodes {
 		for i := range n.Pods {
-			p := &n.Pods[i]
-			if !p.Finished && slices.ContainsFunc(p.AntiAffinity, func(t world.PodTerm) bool { return t.Weight == 0 }) {
-				b.own(p)
-				some = true
-			}
+			repels(&n.Pods[i])
 		}
+	}
+	for i := range daemons {
+		repels(&daemons[i].Template)
 	}
 	if !some {
 		return nil
 	}
 	for _, p := range pods {
-		if ruled(p) {
+		if b.ruled(p) {
 			b.own(p)
 		}
 	}
@@ -153,9 +160,15 @@ func newRulebook(pods []*world.Pod, nodes []*world.Node, wishes bool) *rulebook 
 	return b
 }
 
-// ruled reports whether the pod states rules between pods.
-func ruled(p *world.Pod) bool {
-	return len(p.Spread)+len(p.Affinity)+len(p.AntiAffinity)+len(p.HostPorts) > 0
+// ruled reports whether the pod states rules between pods, or shares a volume.
+func (b *rulebook) ruled(p *world.Pod) bool {
+	return len(p.Spread)+len(p.Affinity)+len(p.AntiAffinity)+len(p.HostPorts) > 0 ||
+		len(b.shared) > 0 && slices.ContainsFunc(p.Attach, func(a world.Attachment) bool { return b.shared[a] })
+}
+
+// repellent reports whether the pod keeps others away.
+func repellent(p *world.Pod) bool {
+	return slices.ContainsFunc(p.AntiAffinity, func(t world.PodTerm) bool { return t.Weight == 0 })
 }
 
 func (b *rulebook) key(name string) int {
@@ -239,7 +252,7 @@ func bit(b bool) byte {
 
 // own compiles what the pod states.
 func (b *rulebook) own(p *world.Pod) *owned {
-	k := appendOwned(nil, p)
+	k := b.appendOwned(nil, p)
 	o := b.owned[string(k)]
 	if o == nil {
 		o = &owned{id: len(b.owned)}
@@ -252,9 +265,9 @@ func (b *rulebook) own(p *world.Pod) *owned {
 }
 
 // constraints are all rules between pods, each in a file of its own.
-var constraints = []func(*rulebook, *owned, *world.Pod){spreadOf, affinityOf, antiAffinityOf, portsOf}
+var constraints = []func(*rulebook, *owned, *world.Pod){spreadOf, affinityOf, antiAffinityOf, portsOf, volumesShared}
 
-func appendOwned(k []byte, p *world.Pod) []byte {
+func (b *rulebook) appendOwned(k []byte, p *world.Pod) []byte {
 	k = appendText(k, p.Namespace)
 	for i := range p.Spread {
 		s := &p.Spread[i]
@@ -280,6 +293,9 @@ func appendOwned(k []byte, p *world.Pod) []byte {
 	}
 	for _, port := range p.HostPorts {
 		k = binary.AppendVarint(appendText(appendText(append(k, 'p'), port.IP), port.Protocol), int64(port.Port))
+	}
+	for _, a := range b.sharedBy(p) {
+		k = appendText(appendText(append(k, 'v'), a.Driver), a.Volume)
 	}
 	return k
 }
@@ -335,7 +351,7 @@ func (n *kin) all(matchers []int32) bool {
 func (b *rulebook) of(p *world.Pod) *rules {
 	n := b.kin(p)
 	var o *owned
-	if ruled(p) {
+	if b.ruled(p) {
 		o = b.own(p)
 	}
 	if o == nil && len(n.counts)+len(n.shun) == 0 {
@@ -353,7 +369,7 @@ func (b *rulebook) of(p *world.Pod) *rules {
 			}
 		}
 	}
-	if r := b.shared[string(k)]; r != nil {
+	if r := b.rules[string(k)]; r != nil {
 		return r
 	}
 	r := &rules{shun: n.shun, adds: n.counts}
@@ -368,9 +384,9 @@ func (b *rulebook) of(p *world.Pod) *rules {
 			}
 		}
 	}
-	r.id = len(b.shared) + 1
+	r.id = len(b.rules) + 1
 	b.scope(r)
-	b.shared[string(k)] = r
+	b.rules[string(k)] = r
 	return r
 }
 

@@ -130,9 +130,8 @@ func (s *settler) run(classes []*class) {
 
 func (s *settler) placeOne(c *class) bool {
 	if n := s.node(c); n >= 0 {
-		s.p.places.take(n, c.request, 1)
 		pods := c.take(1)
-		s.board.put(c.rules, s.board.spots[s.p.ground.places[n]])
+		s.enter(c, n)
 		s.p.order = append(s.p.order, pods[0])
 		s.p.place(n, pods)
 		return true
@@ -152,6 +151,13 @@ func (s *settler) placeOne(c *class) bool {
 	return true
 }
 
+// enter puts a pod of the class on a place that exists.
+func (s *settler) enter(c *class, n int) {
+	spot := s.board.spots[s.p.ground.places[n]]
+	s.p.places.take(n, less(c.request, c.rules.again(&s.p.d, spot.volumes)), 1)
+	s.board.put(c.rules, spot)
+}
+
 // node returns the place that exists which the pod likes best; -1 if none will
 // do. Of equally good ones the first by rank.
 func (s *settler) node(c *class) int {
@@ -161,10 +167,10 @@ func (s *settler) node(c *class) int {
 	best, score := -1, int32(0)
 	for _, n := range c.nodes {
 		s.p.plan.Stats.Evaluations++
-		if times(c.request, s.p.places.roomOf(n), 1) == 0 {
+		spot := s.board.spots[s.p.ground.places[n]]
+		if times(less(c.request, c.rules.again(&s.p.d, spot.volumes)), s.p.places.roomOf(n), 1) == 0 {
 			continue
 		}
-		spot := s.board.spots[s.p.ground.places[n]]
 		if s.board.check(c.rules, spot).kind != kept {
 			continue
 		}

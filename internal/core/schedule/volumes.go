@@ -12,7 +12,8 @@ import (
 const unlimited = 1 << 20
 
 // request is what a pod asks for, its volumes included. A volume that several
-// pods share is counted for each.
+// pods share is counted for each; where they meet, that is given back, see
+// [rules.again].
 func (d *dims) request(p *world.Pod) []int64 {
 	v := d.vector(p.Requests)
 	for i, driver := range d.drivers {
@@ -60,4 +61,99 @@ func attached(n *world.Node) (all []world.Attachment) {
 		}
 	}
 	return all
+}
+
+// sharedVolumes are those that several pods use: they are attached to a node
+// once.
+func sharedVolumes(pods []*world.Pod, nodes []*world.Node) map[world.Attachment]bool {
+	var shared map[world.Attachment]bool
+	seen := map[world.Attachment]bool{}
+	see := func(p *world.Pod) {
+		for i, a := range p.Attach {
+			if slices.Contains(p.Attach[:i], a) {
+				continue
+			}
+			if seen[a] {
+				if shared == nil {
+					shared = map[world.Attachment]bool{}
+				}
+				shared[a] = true
+			}
+			seen[a] = true
+		}
+	}
+	for _, p := range pods {
+		see(p)
+	}
+	if len(seen) == 0 {
+		return nil
+	}
+	for _, n := range nodes {
+		for i := range n.Pods {
+			if !n.Pods[i].Finished {
+				see(&n.Pods[i])
+			}
+		}
+	}
+	return shared
+}
+
+// sharedBy are the volumes of the pod that others use too.
+func (b *rulebook) sharedBy(p *world.Pod) (out []world.Attachment) {
+	for i, a := range p.Attach {
+		if b.shared[a] && !slices.Contains(p.Attach[:i], a) {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// volumesShared compiles shared volumes, which bind pods to each other in so far
+// as they need less room together.
+func volumesShared(b *rulebook, o *owned, p *world.Pod) { o.rule.shared = b.sharedBy(p) }
+
+// again counts, per dimension, the volumes of a pod with the rules that are
+// attached already, and so need not be again.
+func (r *rules) again(d *dims, there []world.Attachment) []int64 {
+	if r == nil || len(r.shared) == 0 {
+		return nil
+	}
+	var out []int64
+	for _, a := range r.shared {
+		if slices.Contains(there, a) {
+			if out == nil {
+				out = make([]int64, d.n())
+			}
+			out[d.resources()+slices.Index(d.drivers, a.Driver)]++
+		}
+	}
+	return out
+}
+
+// less is a request without what is counted already.
+func less(request, counted []int64) []int64 {
+	if counted == nil {
+		return request
+	}
+	out := slices.Clone(request)
+	for d, n := range counted {
+		out[d] -= n
+	}
+	return out
+}
+
+// attachedBeside are the shared volumes that are attached to the node of a pod
+// also without it.
+func (f *finisher) attachedBeside(pod int32) []world.Attachment {
+	p := f.p
+	if len(p.bound[pod].shared) == 0 {
+		return nil
+	}
+	there := slices.Clone(p.ground.spots[p.ground.places[f.where[pod]]].volumes)
+	for i, at := range f.where {
+		if at == f.where[pod] && int32(i) != pod && p.bound[i] != nil {
+			there = append(there, p.bound[i].shared...)
+		}
+	}
+	return there
 }

@@ -48,18 +48,6 @@ func (f *finisher) grant(i, key int) {
 	}
 	m.keep(values, best)
 	f.respot(i)
-	for _, k := range m.picks {
-		if k.class.rules == nil {
-			continue
-		}
-		for _, t := range k.class.rules.adds {
-			if p.book.tallies[t].key == key {
-				for range k.pods {
-					f.board.add([]int32{t}, f.spots[i])
-				}
-			}
-		}
-	}
 }
 
 // liking is how much the pods of the machine would like the value.
