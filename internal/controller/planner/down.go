@@ -149,7 +149,7 @@ func (p *Planner) replace(ctx context.Context, v *mirror.View, cmd command, chec
 	for _, m := range checked.Replace {
 		rec, err := p.buy(ctx, v, m, map[string]string{intent.ReplacesAnnotation: cmd.id})
 		if err != nil {
-			p.tellPool(v, m.Pool, err)
+			p.tellPool(v, m, err)
 			for _, t := range checked.Remove {
 				err = errors.Join(err, p.unmark(ctx, t))
 			}
@@ -190,7 +190,7 @@ func (p *Planner) remove(ctx context.Context, cmd command, t disrupt.Target) err
 	p.Metrics.Decided("delete", cmd.Method)
 	p.Metrics.Disrupted(cmd.Method, t.Pool)
 	p.Events.Event(nodeNamed(t.Node), corev1.EventTypeNormal, "DeprovisioningTerminatingNode", "the node goes: "+cmd.Method)
-	p.Log.Info("removing node", "method", cmd.Method, "command", cmd.id, "node", t.Node, "nodeclaim", t.Claim, "provisioner", t.Pool)
+	p.Log.Info("removing node", "method", cmd.Method, "command", cmd.id, "node", t.Node, "nodeclaim", t.Claim, poolWord(t.PoolKind), t.Pool)
 	return nil
 }
 

@@ -8,11 +8,20 @@ import (
 	apiv1 "karpenter/api/v1"
 	"karpenter/api/v1alpha5"
 	"karpenter/internal/kube/convert"
+	"karpenter/internal/kube/dialect"
 )
 
-// Watched are objects of the kinds whose changes the planner wants to hear of.
-func Watched() []client.Object {
-	return []client.Object{&corev1.Pod{}, &corev1.Node{}, &apiv1.NodeClaim{}, &v1alpha5.Provisioner{}}
+// Watched are objects of the kinds whose changes the planner wants to hear of;
+// pools are the kinds of pools that the API server knows, none: all.
+func Watched(pools ...dialect.Dialect) []client.Object {
+	if len(pools) == 0 {
+		pools = dialect.All()
+	}
+	out := []client.Object{&corev1.Pod{}, &corev1.Node{}, &apiv1.NodeClaim{}}
+	for _, d := range pools {
+		out = append(out, d.Pool())
+	}
+	return out
 }
 
 // Notice tells the planner of a change that a watch has shown: before is nil
@@ -27,7 +36,7 @@ func (p *Planner) Notice(before, after client.Object) {
 	}
 	p.mu.Lock()
 	p.window.Trigger(p.Now())
-	if _, pool := after.(*v1alpha5.Provisioner); pool {
+	if isPool(after) {
 		p.refused = nil // what was wrong may have been put right
 	}
 	p.mu.Unlock()
@@ -51,15 +60,22 @@ func (p *Planner) matters(before, after client.Object) bool {
 	case *apiv1.NodeClaim, *corev1.Node:
 		// What was planned onto it needs another place.
 		return after == nil || before != nil && before.GetDeletionTimestamp() == nil && after.GetDeletionTimestamp() != nil
-	case *v1alpha5.Provisioner:
-		old, _ := before.(*v1alpha5.Provisioner)
-		return after != nil && (old == nil || old.Generation != o.Generation || ready(old) != ready(o))
+	case *v1alpha5.Provisioner, *apiv1.NodePool:
+		return after != nil && (before == nil || before.GetGeneration() != after.GetGeneration() || ready(before) != ready(after))
 	}
 	return false
 }
 
-func ready(p *v1alpha5.Provisioner) bool {
-	return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha5.ConditionReady)
+func isPool(o client.Object) bool {
+	switch o.(type) {
+	case *v1alpha5.Provisioner, *apiv1.NodePool:
+		return true
+	}
+	return false
+}
+
+func ready(pool client.Object) bool {
+	return meta.IsStatusConditionTrue(*convert.Conditions(pool), apiv1.ConditionReady)
 }
 
 func firstOf(objects ...client.Object) client.Object {

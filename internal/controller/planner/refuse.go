@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -12,9 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
-	"karpenter/api/v1alpha5"
 	"karpenter/internal/core/schedule"
-	"karpenter/internal/core/world"
+	"karpenter/internal/kube/dialect"
 	"karpenter/internal/kube/mirror"
 )
 
@@ -41,7 +39,7 @@ func (p *Planner) provision(ctx context.Context, v *mirror.View, machines []sche
 	p.mu.Unlock()
 	refused := map[string]refusal{}
 	for _, m := range machines {
-		key := m.Pool + " " + fmt.Sprint(m.Pods)
+		key := m.PoolKind + "/" + m.Pool + " " + fmt.Sprint(m.Pods)
 		last := before[key]
 		if p.Now().Before(last.until) {
 			refused[key] = last
@@ -59,7 +57,7 @@ func (p *Planner) provision(ctx context.Context, v *mirror.View, machines []sche
 		case final(err):
 			wait := min(max(2*last.wait, refusedWait), refusedMax)
 			refused[key] = refusal{err, wait, p.Now().Add(wait)}
-			p.Log.Error(nil, "a node was refused", "provisioner", m.Pool, "pods", len(m.Pods), "reason", why(err), "retry", wait.String())
+			p.Log.Error(nil, "a node was refused", poolWord(m.PoolKind), m.Pool, "pods", len(m.Pods), "reason", why(err), "retry", wait.String())
 		default:
 			failed = errors.Join(failed, err)
 		}
@@ -74,15 +72,17 @@ func (p *Planner) provision(ctx context.Context, v *mirror.View, machines []sche
 // notBought tells the pods of a machine, and its pool, why it cannot be bought.
 func (p *Planner) notBought(v *mirror.View, m schedule.Machine, err error) {
 	for _, pod := range m.Pods {
-		p.tell(v, pod, corev1.EventTypeWarning, "FailedScheduling", fmt.Sprintf("no node can be made for this pod: provisioner %s: %s", m.Pool, why(err)))
+		p.tell(v, pod, corev1.EventTypeWarning, "FailedScheduling", fmt.Sprintf("no node can be made for this pod: %s %s: %s", poolWord(m.PoolKind), m.Pool, why(err)))
 	}
-	p.tellPool(v, m.Pool, err)
+	p.tellPool(v, m, err)
 }
 
-func (p *Planner) tellPool(v *mirror.View, name string, err error) {
-	if i := slices.IndexFunc(v.Pools, func(pool world.Pool) bool { return pool.Name == name }); i >= 0 {
-		pool := &v1alpha5.Provisioner{}
-		pool.Name, pool.UID = name, types.UID(v.Pools[i].UID)
+// tellPool tells the pool of a machine why it cannot be bought.
+func (p *Planner) tellPool(v *mirror.View, m schedule.Machine, err error) {
+	if known := v.Pool(m.PoolKind, m.Pool); known != nil {
+		pool := dialect.Of(known.Kind).Pool()
+		pool.SetName(known.Name)
+		pool.SetUID(types.UID(known.UID))
 		p.Events.Event(pool, corev1.EventTypeWarning, "FailedProvisioning", "no node can be made: "+why(err))
 	}
 }

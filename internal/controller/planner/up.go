@@ -12,11 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"karpenter/api/v1alpha5"
 	"karpenter/internal/core/schedule"
 	"karpenter/internal/core/world"
 	"karpenter/internal/journal"
 	"karpenter/internal/kube/convert"
+	"karpenter/internal/kube/dialect"
 	"karpenter/internal/kube/ledger"
 	"karpenter/internal/kube/mirror"
 	"karpenter/internal/kube/nominate"
@@ -72,11 +72,11 @@ func (p *Planner) remember(v *mirror.View) {
 // buy writes the record of one machine. The pool is read once more: it may have
 // gone, or its limits may have been lowered, since the snapshot.
 func (p *Planner) buy(ctx context.Context, v *mirror.View, m schedule.Machine, annotations map[string]string) (world.Record, error) {
-	i := slices.IndexFunc(v.Pools, func(pool world.Pool) bool { return pool.Name == m.Pool })
-	if i < 0 {
+	known := v.Pool(m.PoolKind, m.Pool)
+	if known == nil {
 		return world.Record{}, fmt.Errorf("buying a machine: pool %q is not in the snapshot", m.Pool)
 	}
-	pool := v.Pools[i]
+	pool := *known
 	if err := p.stillAllowed(ctx, pool); err != nil {
 		return world.Record{}, fmt.Errorf("buying a machine for %s %q: %w", pool.Kind, pool.Name, err)
 	}
@@ -87,21 +87,21 @@ func (p *Planner) buy(ctx context.Context, v *mirror.View, m schedule.Machine, a
 		return world.Record{}, err
 	}
 	p.Mirror.Claim(rec, p.Now())
-	p.Log.Info("asked for a node", "nodeclaim", rec.Name, "provisioner", m.Pool, "pods", len(m.Pods),
+	p.Log.Info("asked for a node", "nodeclaim", rec.Name, poolWord(pool.Kind), m.Pool, "pods", len(m.Pods),
 		"requests", m.Requests.String(), "types", fewTypes(m.Options), "price", m.Price.String())
 	return rec, nil
 }
 
 func (p *Planner) stillAllowed(ctx context.Context, pool world.Pool) error {
-	now := &v1alpha5.Provisioner{}
+	now := dialect.Of(pool.Kind).Pool()
 	err := p.Client.Get(ctx, client.ObjectKey{Name: pool.Name}, now)
-	if apierrors.IsNotFound(err) || err == nil && (string(now.UID) != pool.UID || now.DeletionTimestamp != nil) {
+	if apierrors.IsNotFound(err) || err == nil && (string(now.GetUID()) != pool.UID || now.GetDeletionTimestamp() != nil) {
 		return fmt.Errorf("it has been deleted")
 	}
 	if err != nil {
 		return err
 	}
-	fresh, err := convert.Pool(now)
+	fresh, err := convert.PoolOf(now)
 	if err != nil {
 		return err
 	}
@@ -228,6 +228,9 @@ func (p *Planner) nominations(ctx context.Context, set settings.Settings, v *mir
 	}
 	return failed
 }
+
+// poolWord is what a kind of pool is called in logs and events.
+func poolWord(kind string) string { return strings.ToLower(dialect.Of(kind).Kind) }
 
 func podsOf(machines []schedule.Machine) (n int) {
 	for _, m := range machines {

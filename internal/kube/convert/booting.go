@@ -16,7 +16,7 @@ import (
 // of them have, and a choice for each label in which they differ.
 func Booting(r world.Record, c world.Catalog) world.Node {
 	n := world.Node{
-		Name: r.Name, Claim: r.Name, Pool: r.Pool, ProviderID: r.ProviderID,
+		Name: r.Name, Claim: r.Name, Pool: r.Pool, PoolKind: r.PoolKind, ProviderID: r.ProviderID,
 		Labels: maps.Clone(r.Labels), Annotations: ours(r.Annotations), Taints: r.Taints,
 		Allocatable: r.Allocatable, Capacity: r.Capacity, Created: r.Created,
 		Deleting: r.DeletedAt != nil,

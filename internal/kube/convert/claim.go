@@ -51,8 +51,11 @@ func Claim(pool world.Pool, m Machine) *karpv1.NodeClaim {
 			Taints:        apiTaints(pool.Taints),
 			StartupTaints: apiTaints(pool.StartupTaints),
 			NodeClassRef:  karpv1.NodeClassRef{Group: pool.Class.Group, Kind: pool.Class.Kind, Name: pool.Class.Name},
-			ExpireAfter:   d.ExpireAfter,
+			ExpireAfter:   lifetime(pool.Lifetime),
 		},
+	}
+	if g := pool.TerminationGrace; g != nil {
+		c.Spec.TerminationGracePeriod = &metav1.Duration{Duration: g.Duration}
 	}
 	maps.Copy(c.Labels, pool.Labels)
 	maps.Copy(c.Labels, m.Labels)
@@ -66,6 +69,12 @@ func Claim(pool world.Pool, m Machine) *karpv1.NodeClaim {
 	if pool.Class.Inline != "" {
 		c.Annotations[dialect.AnnotationInlineProvider] = pool.Class.Inline
 	}
+	if pool.Hash != "" {
+		c.Annotations[dialect.AnnotationPoolHash], c.Annotations[dialect.AnnotationPoolHashVersion] = pool.Hash, PoolHashVersion
+	}
+	if relaxed(pool.Requirements, m.Requirements) {
+		c.Annotations[dialect.AnnotationMinValuesRelaxed] = "true"
+	}
 	for _, r := range m.Requirements {
 		out := karpv1.Requirement{Key: r.Key, Operator: corev1.NodeSelectorOperator(r.Op), Values: slices.Clone(r.Values)}
 		if r.MinValues > 0 {
@@ -74,6 +83,24 @@ func Claim(pool world.Pool, m Machine) *karpv1.NodeClaim {
 		c.Spec.Requirements = append(c.Spec.Requirements, out)
 	}
 	return c
+}
+
+// lifetime writes the age at which a machine goes.
+func lifetime(d *world.Duration) string {
+	if d == nil {
+		return karpv1.Never
+	}
+	return DurationText(d.Duration)
+}
+
+// relaxed reports whether the machine keeps fewer different values of some label
+// than the pool asks for.
+func relaxed(pool, machine []label.Requirement) bool {
+	least := map[string]int{}
+	for _, r := range machine {
+		least[label.Normalize(r.Key)] = max(least[label.Normalize(r.Key)], r.MinValues)
+	}
+	return slices.ContainsFunc(pool, func(r label.Requirement) bool { return r.MinValues > least[label.Normalize(r.Key)] })
 }
 
 // Plan adds pods to those for which the machine is meant.
@@ -137,17 +164,26 @@ func Record(c *karpv1.NodeClaim) world.Record {
 	}
 	out.PoolKind, out.Pool = dialect.Owner(c.Labels)
 	out.InstanceTerminating = condition(c, karpv1.ConditionInstanceTerminating).True()
-	for _, r := range c.Spec.Requirements {
-		req := requirement(r.Key, r.Operator, r.Values)
-		if r.MinValues != nil {
-			req.MinValues = *r.MinValues
-		}
-		out.Requirements = append(out.Requirements, req)
+	out.Requirements = requirements(c.Spec.Requirements)
+	if life := durationOf(c.Spec.ExpireAfter); life != nil {
+		at := out.Created.Add(life.Duration)
+		out.Expires = &at
 	}
-	if t, err := time.Parse(time.RFC3339, c.Annotations[dialect.AnnotationTerminationTimestamp]); err == nil {
-		out.Deadline = &t
-	}
+	out.Deadline = deadline(c)
 	return out
+}
+
+// deadline is when draining ends: as it was written down, else the time that the
+// machine was given, counted from its deletion.
+func deadline(c *karpv1.NodeClaim) *time.Time {
+	if t, err := time.Parse(time.RFC3339, c.Annotations[dialect.AnnotationTerminationTimestamp]); err == nil {
+		return &t
+	}
+	if grace := c.Spec.TerminationGracePeriod; grace != nil && c.DeletionTimestamp != nil {
+		t := c.DeletionTimestamp.Add(grace.Duration)
+		return &t
+	}
+	return nil
 }
 
 func condition(c *karpv1.NodeClaim, kind string) world.Condition {

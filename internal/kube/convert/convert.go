@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "karpenter/api/v1"
+	"karpenter/api/v1alpha5"
 	"karpenter/internal/core/label"
 	"karpenter/internal/core/world"
 )
@@ -31,7 +32,7 @@ func timePointer(t *metav1.Time) *time.Time {
 }
 
 // taints leaves out those without effect.
-func taints[T corev1.Taint | karpv1.Taint](list []T) []world.Taint {
+func taints[T corev1.Taint | karpv1.Taint | v1alpha5.Taint](list []T) []world.Taint {
 	var out []world.Taint
 	for _, t := range list {
 		t := corev1.Taint(t)

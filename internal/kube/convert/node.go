@@ -19,10 +19,11 @@ import (
 // of booting are left out; what its record adds is a matter of [Joined]. On an
 // initialised node they count: pods must not be sent to a node that has died.
 func Node(n *corev1.Node) world.Node {
-	_, pool := dialect.Owner(n.Labels)
+	kind, pool := dialect.Owner(n.Labels)
 	out := world.Node{
 		Name:          n.Name,
 		Pool:          pool,
+		PoolKind:      kind,
 		ProviderID:    n.Spec.ProviderID,
 		Labels:        n.Labels,
 		Annotations:   ours(n.Annotations),
@@ -77,7 +78,7 @@ func BootTaint(t world.Taint) bool {
 // tolerate. Until it is registered, it counts as having the labels and taints
 // that it will get.
 func Joined(n world.Node, r world.Record) world.Node {
-	n.Claim, n.Pool = r.Name, r.Pool
+	n.Claim, n.Pool, n.PoolKind = r.Name, r.Pool, r.PoolKind
 	n.Initialized = n.Labels[label.Initialized] == "true"
 	n.Registered = n.Labels[label.Registered] == "true"
 	if n.Initialized {

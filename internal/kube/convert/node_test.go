@@ -92,7 +92,7 @@ status:
 	created := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	empty := created.Add(time.Hour)
 	want := world.Node{
-		Name: "a", Pool: "test", ProviderID: "aws:///a/i-1", Created: created, EmptySince: &empty,
+		Name: "a", Pool: "test", PoolKind: "Provisioner", ProviderID: "aws:///a/i-1", Created: created, EmptySince: &empty,
 		Labels:      map[string]string{"karpenter.sh/provisioner-name": "test", "karpenter.sh/registered": "true", "karpenter.sh/initialized": "true", "zone": "z"},
 		Annotations: map[string]string{"karpenter.sh/do-not-consolidate": "true", "karpenter.sh/emptiness-timestamp": "2030-01-01T13:00:00Z"},
 		Capacity:    quantity.Resources{MilliCPU: 4000, MemoryBytes: 16 << 30, Pods: 58},

@@ -129,7 +129,7 @@ func nodeAffinity(p *corev1.Pod, out *world.Pod) {
 			out.Terms = [][]label.Requirement{{}}
 			refuse(out, "its required node affinity has no term with an expression, so it matches no node")
 		} else if !slices.ContainsFunc(out.Terms, func(t []label.Requirement) bool { return !avoidsPools(t) }) {
-			refuse(out, "it requires nodes without the label "+label.Provisioner+", and every node that is bought has it")
+			refuse(out, "it requires nodes without the label "+label.Provisioner+" or "+label.NodePool+", by which it asks for nodes that nobody here has bought")
 		}
 	}
 	for _, t := range a.PreferredDuringSchedulingIgnoredDuringExecution {
@@ -154,8 +154,11 @@ func expressions(t corev1.NodeSelectorTerm) (term []label.Requirement, trouble s
 	return term, ""
 }
 
+// avoidsPools reports whether the term asks for nodes that belong to no pool.
 func avoidsPools(term []label.Requirement) bool {
-	return slices.ContainsFunc(term, func(r label.Requirement) bool { return r.Key == label.Provisioner && r.Op == label.DoesNotExist })
+	return slices.ContainsFunc(term, func(r label.Requirement) bool {
+		return (r.Key == label.Provisioner || r.Key == label.NodePool) && r.Op == label.DoesNotExist
+	})
 }
 
 // refuse keeps the first reason.

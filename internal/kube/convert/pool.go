@@ -50,8 +50,8 @@ func Pool(p *v1alpha5.Provisioner) (world.Pool, error) {
 	for _, r := range spec.Requirements {
 		out.Requirements = append(out.Requirements, requirement(r.Key, r.Operator, r.Values))
 	}
-	out.Taints = poolTaints(spec.Taints)
-	out.StartupTaints = poolTaints(spec.StartupTaints)
+	out.Taints = taints(spec.Taints)
+	out.StartupTaints = taints(spec.StartupTaints)
 	if spec.Limits != nil {
 		out.Limits = limits(spec.Limits.Resources)
 	}
@@ -126,14 +126,6 @@ func texts[V ~string](m map[string]V) map[string]string {
 		out[k] = string(v)
 	}
 	return out
-}
-
-func poolTaints(list []v1alpha5.Taint) []world.Taint {
-	var out []corev1.Taint
-	for _, t := range list {
-		out = append(out, corev1.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect})
-	}
-	return taints(out)
 }
 
 // limits keeps limits of zero: they mean that nothing may be bought.

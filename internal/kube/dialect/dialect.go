@@ -8,7 +8,10 @@ package dialect
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
+	awsv1 "karpenter/api/aws/v1"
 	awsv1alpha1 "karpenter/api/aws/v1alpha1"
 	karpv1 "karpenter/api/v1"
 	"karpenter/api/v1alpha5"
@@ -18,11 +21,15 @@ import (
 // Kinds of pools.
 const (
 	KindProvisioner = v1alpha5.Kind
-	KindNodePool    = "NodePool"
+	KindNodePool    = karpv1.KindNodePool
 )
 
-// FinalizerTermination is on NodeClaims and Nodes until their machine is gone.
-const FinalizerTermination = "karpenter.sh/termination"
+// FinalizerTermination is on NodeClaims and Nodes until their machine is gone;
+// FinalizerClass on an EC2NodeClass as long as a NodeClaim refers to it.
+const (
+	FinalizerTermination = "karpenter.sh/termination"
+	FinalizerClass       = "karpenter.k8s.aws/termination"
+)
 
 // Annotations of NodeClaims.
 const (
@@ -41,6 +48,18 @@ const (
 	AnnotationDisruptionIntent = "karpenter.sh/disruption-intent"
 	// AnnotationReplaces is on a machine that was bought as a replacement.
 	AnnotationReplaces = "karpenter.sh/replaces"
+	// AnnotationPoolHash, on pools and NodeClaims, stands for what machines of
+	// the pool are made from, AnnotationPoolHashVersion for how it is computed.
+	AnnotationPoolHash        = "karpenter.sh/nodepool-hash"
+	AnnotationPoolHashVersion = "karpenter.sh/nodepool-hash-version"
+	// AnnotationMinValuesRelaxed says that a machine was bought with less choice
+	// than its pool asks for.
+	AnnotationMinValuesRelaxed = "karpenter.sh/nodeclaim-min-values-relaxed"
+	// AnnotationAdopt, on a NodePool, names the Provisioner whose machines it
+	// takes over. AnnotationAdoptedFrom, on NodeClaims and Nodes, holds what they
+	// were before, for the way back.
+	AnnotationAdopt       = "karpenter.sh/adopt-provisioner"
+	AnnotationAdoptedFrom = "karpenter.sh/adopted-from"
 )
 
 // Annotations of Nodes and Pods. Those that keep something from being moved
@@ -61,7 +80,8 @@ const (
 var control = map[string]bool{
 	AnnotationLaunchRequest: true, AnnotationPlannedPods: true, AnnotationInlineProvider: true,
 	AnnotationTerminationTimestamp: true, AnnotationDisruptionIntent: true, AnnotationReplaces: true,
-	AnnotationEmptinessTimestamp: true,
+	AnnotationEmptinessTimestamp: true, AnnotationPoolHash: true, AnnotationPoolHashVersion: true,
+	AnnotationMinValuesRelaxed: true, AnnotationAdopt: true, AnnotationAdoptedFrom: true,
 }
 
 // Control reports whether the annotation is the controller's own: nobody else
@@ -94,6 +114,18 @@ func EphemeralTaints() []corev1.Taint { return append([]corev1.Taint(nil), ephem
 // it boots.
 const EphemeralTaintPrefix = "readiness.k8s.io/"
 
+// Object and List are what every kind of object and list of them has.
+type (
+	Object interface {
+		metav1.Object
+		runtime.Object
+	}
+	List interface {
+		metav1.ListInterface
+		runtime.Object
+	}
+)
+
 // Dialect is how one generation writes what differs.
 type Dialect struct {
 	// Kind and APIVersion of the pool.
@@ -101,24 +133,39 @@ type Dialect struct {
 	// PoolLabel is the key of the label with the pool's name, on NodeClaims and
 	// Nodes.
 	PoolLabel string
-	// ClassGroup and ClassKind of the cloud settings that a pool names.
-	ClassGroup, ClassKind string
-	// ExpireAfter of the NodeClaims. Never: the pool's own age limit rules, so
-	// that changing it acts on machines that run.
-	ExpireAfter string
+	// ClassGroup, ClassVersion and ClassKind of the cloud settings that a pool
+	// names.
+	ClassGroup, ClassVersion, ClassKind string
+	// ClassLabel is the key of a label with the name of the class; empty if there
+	// is none.
+	ClassLabel string
+	// Pool, Pools and Class return empty objects.
+	Pool  func() Object
+	Pools func() List
+	Class func() Object
 }
 
 // Provisioner is the dialect of v1alpha5.
 var Provisioner = Dialect{
 	Kind: KindProvisioner, APIVersion: v1alpha5.GroupVersion.String(), PoolLabel: label.Provisioner,
-	ClassGroup: awsv1alpha1.GroupVersion.Group, ClassKind: awsv1alpha1.Kind, ExpireAfter: karpv1.Never,
+	ClassGroup: awsv1alpha1.GroupVersion.Group, ClassVersion: awsv1alpha1.GroupVersion.Version, ClassKind: awsv1alpha1.Kind,
+	Pool:  func() Object { return &v1alpha5.Provisioner{} },
+	Pools: func() List { return &v1alpha5.ProvisionerList{} },
+	Class: func() Object { return &awsv1alpha1.AWSNodeTemplate{} },
 }
 
 // NodePool is the dialect of v1.
 var NodePool = Dialect{
 	Kind: KindNodePool, APIVersion: karpv1.GroupVersion.String(), PoolLabel: label.NodePool,
-	ClassGroup: awsv1alpha1.GroupVersion.Group, ClassKind: "EC2NodeClass",
+	ClassGroup: awsv1.GroupVersion.Group, ClassVersion: awsv1.GroupVersion.Version, ClassKind: awsv1.Kind,
+	ClassLabel: awsv1.GroupVersion.Group + "/ec2nodeclass",
+	Pool:       func() Object { return &karpv1.NodePool{} },
+	Pools:      func() List { return &karpv1.NodePoolList{} },
+	Class:      func() Object { return &awsv1.EC2NodeClass{} },
 }
+
+// All returns the dialects of all generations.
+func All() []Dialect { return []Dialect{Provisioner, NodePool} }
 
 // Of returns the dialect of a kind of pool; v1alpha5 for a kind that is empty.
 func Of(kind string) Dialect {
@@ -131,7 +178,7 @@ func Of(kind string) Dialect {
 // Owner reads from the labels of a NodeClaim or Node which pool owns it: kind
 // and name, both empty if none does.
 func Owner(labels map[string]string) (kind, name string) {
-	for _, d := range []Dialect{Provisioner, NodePool} {
+	for _, d := range All() {
 		if name := labels[d.PoolLabel]; name != "" {
 			return d.Kind, name
 		}

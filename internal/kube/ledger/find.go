@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "karpenter/api/v1"
-	"karpenter/api/v1alpha5"
 	"karpenter/internal/core/world"
 	"karpenter/internal/kube/convert"
 	"karpenter/internal/kube/dialect"
@@ -97,16 +97,17 @@ func (l *Ledger) first(ctx context.Context, field, value string) (*v1.NodeClaim,
 }
 
 // Pool returns the pool of a record. It is false if the pool is gone, or is not
-// understood; machines that it has are then left as they are.
+// understood, or the API server does not know its kind; machines that it has are
+// then left as they are.
 func (l *Ledger) Pool(ctx context.Context, kind, name string) (world.Pool, bool, error) {
-	if kind != dialect.KindProvisioner {
-		return world.Pool{}, false, nil
-	}
-	p := &v1alpha5.Provisioner{}
+	p := dialect.Of(kind).Pool()
 	if err := l.Client.Get(ctx, client.ObjectKey{Name: name}, p); err != nil {
+		if meta.IsNoMatchError(err) {
+			err = nil
+		}
 		return world.Pool{}, false, client.IgnoreNotFound(err)
 	}
-	pool, err := convert.Pool(p)
+	pool, err := convert.PoolOf(p)
 	return pool, err == nil, nil
 }
 

@@ -3,13 +3,16 @@ package mirror
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"karpenter/api/v1alpha5"
+	apiv1 "karpenter/api/v1"
 	"karpenter/internal/core/disrupt"
 	"karpenter/internal/core/quantity"
 	"karpenter/internal/core/world"
@@ -39,36 +42,43 @@ type build struct {
 }
 
 // pools translates the pools and asks what each can buy.
-func (b *build) pools(ctx context.Context) {
+func (b *build) pools(ctx context.Context) error {
 	b.view.Catalogs = map[world.CatalogKey]world.Catalog{}
-	for i := range b.listed.provisioners.Items {
-		p := &b.listed.provisioners.Items[i]
-		pool, err := convert.Pool(p)
+	for _, list := range b.listed.pools {
+		err := meta.EachListItem(list, func(o runtime.Object) error {
+			b.pool(ctx, o.(client.Object))
+			return nil
+		})
 		if err != nil {
-			pool.Name, pool.Kind, pool.UID, pool.NotReady = p.Name, v1alpha5.Kind, string(p.UID), err.Error()
+			return fmt.Errorf("reading %T: %w", list, err)
 		}
-		catalog, known := b.view.Catalogs[pool.Catalog]
-		if !known && err == nil {
-			catalog = b.mirror.catalogs(ctx, pool)
-			b.view.Catalogs[pool.Catalog] = catalog
-		}
-		pool.NotReady = notReady(p, cmp.Or(pool.NotReady, catalog.Trouble))
-		b.view.Pools = append(b.view.Pools, pool)
 	}
+	return nil
+}
+
+func (b *build) pool(ctx context.Context, o client.Object) {
+	pool, err := convert.PoolOf(o)
+	catalog, known := b.view.Catalogs[pool.Catalog]
+	if !known && err == nil {
+		catalog = b.mirror.catalogs(ctx, pool)
+		b.view.Catalogs[pool.Catalog] = catalog
+	}
+	pool.NotReady = notReady(o, cmp.Or(pool.NotReady, catalog.Trouble))
+	b.view.Pools = append(b.view.Pools, pool)
 }
 
 // notReady says why the pool cannot buy now. trouble is what was found just
 // now; the pool's condition covers what takes longer to find out.
-func notReady(p *v1alpha5.Provisioner, trouble string) string {
-	if p.DeletionTimestamp != nil {
+func notReady(p client.Object, trouble string) string {
+	if p.GetDeletionTimestamp() != nil {
 		return "it is being deleted"
 	}
 	if trouble != "" {
 		return trouble
 	}
-	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha5.ConditionReady)
+	c := meta.FindStatusCondition(*convert.Conditions(p), apiv1.ConditionReady)
 	switch {
-	case c == nil, c.ObservedGeneration < p.Generation:
+	case c == nil, c.ObservedGeneration < p.GetGeneration():
 		return "it is new or has changed, and is being checked"
 	case c.Status != "True":
 		return cmp.Or(c.Message, c.Reason)
@@ -264,15 +274,15 @@ func (b *build) pending() {
 	}
 }
 
-// usage sums the capacity of the machines of each pool, those on their way in
-// or out included. A machine that is not launched counts as the greatest that it
+// usage sums the capacity of the machines of each pool and counts them, those on
+// their way in or out included. A machine that is not launched counts as the greatest that it
 // may become.
 func (b *build) usage() {
 	for i := range b.view.Pools {
 		p := &b.view.Pools[i]
 		for _, name := range b.claimNames() {
-			if r := b.claims[name]; r.Pool == p.Name && (r.PoolKind == "" || r.PoolKind == p.Kind) {
-				p.Used = p.Used.Add(b.capacity(p, r))
+			if r := b.claims[name]; r.Pool != "" && p.Is(r.PoolKind, r.Pool) {
+				p.Used = p.Used.Add(b.capacity(p, r)).Add(quantity.Of(quantity.Amount{Name: quantity.Nodes, Value: 1}))
 			}
 		}
 	}

@@ -9,6 +9,7 @@ package mirror
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -18,14 +19,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	apiv1 "karpenter/api/v1"
-	"karpenter/api/v1alpha5"
 	"karpenter/internal/core/world"
+	"karpenter/internal/kube/dialect"
 )
 
 // Mirror builds snapshots. It is safe for concurrent use.
 type Mirror struct {
 	reader   client.Reader
 	catalogs Catalogs
+	kinds    []dialect.Dialect
 	assumed  assumed
 	cache    cache
 	version  uint64
@@ -53,14 +55,18 @@ type View struct {
 }
 
 // New makes a mirror over a reader of cached objects. Objects that it reads are
-// never changed, and need not be copied.
-func New(reader client.Reader, catalogs Catalogs) *Mirror {
-	return &Mirror{reader: reader, catalogs: catalogs, assumed: newAssumed(), cache: newCache()}
+// never changed, and need not be copied. kinds are the kinds of pools that the
+// API server knows; without any it is asked for all.
+func New(reader client.Reader, catalogs Catalogs, kinds ...dialect.Dialect) *Mirror {
+	if len(kinds) == 0 {
+		kinds = dialect.All()
+	}
+	return &Mirror{reader: reader, catalogs: catalogs, kinds: kinds, assumed: newAssumed(), cache: newCache()}
 }
 
 // listed is what was read for one snapshot.
 type listed struct {
-	provisioners v1alpha5.ProvisionerList
+	pools        []client.ObjectList
 	claims       apiv1.NodeClaimList
 	nodes        corev1.NodeList
 	pods         corev1.PodList
@@ -81,10 +87,12 @@ func (m *Mirror) View(ctx context.Context, now time.Time, policy world.Policy, n
 	// then pending in this snapshot, never counted twice. What pods refer to is
 	// read after them.
 	var l listed
-	for _, list := range []client.ObjectList{
-		&l.nodes, &l.claims, &l.provisioners, &l.daemons, &l.budgets, &l.pods,
-		&l.namespaces, &l.volumes, &l.volumeClaims, &l.classes, &l.csiNodes,
-	} {
+	for _, d := range m.kinds {
+		l.pools = append(l.pools, d.Pools())
+	}
+	for _, list := range slices.Concat([]client.ObjectList{&l.nodes, &l.claims}, l.pools, []client.ObjectList{
+		&l.daemons, &l.budgets, &l.pods, &l.namespaces, &l.volumes, &l.volumeClaims, &l.classes, &l.csiNodes,
+	}) {
 		if err := m.reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("reading %T: %w", list, err)
 		}
@@ -98,7 +106,9 @@ func (m *Mirror) View(ctx context.Context, now time.Time, policy world.Policy, n
 		Nominated: map[world.ObjectName]string{}, Promised: map[world.ObjectName]string{}, Leaving: map[world.ObjectName]string{}, UIDs: map[world.ObjectName]string{},
 	}}
 	m.cache.refer(&l)
-	b.pools(ctx)
+	if err := b.pools(ctx); err != nil {
+		return nil, err
+	}
 	b.records()
 	b.pods()
 	b.nodes()

@@ -217,7 +217,7 @@ func TestView(t *testing.T) {
 		"nodes, claims and pods are joined": {objects: []client.Object{provisioner(), claim("c", initialized(t0.Add(-time.Hour))), nodeOf("c", ready...),
 			&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "foreign"}, Status: corev1.NodeStatus{Allocatable: resources("1", "10")}},
 			pod("a", on("node-c")), pod("b", on("foreign")), pod("done", on("node-c"), func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })}, want: `
-pool test used cpu 4, pods 50
+pool test used cpu 4, pods 50, nodes 1
 node foreign [cpu 1, pods 10] b
 node node-c claim=c pool=test [cpu 3900m, pods 50] a
 `},
@@ -230,11 +230,11 @@ pending custom
 pending p
 `},
 		"before the launch a claim promises the least and counts as the most": {objects: []client.Object{provisioner(), claim("c")}, want: `
-pool test used cpu 8, pods 50
+pool test used cpu 8, pods 50, nodes 1
 node c claim=c pool=test booting [cpu 1900m, pods 50]
 `},
 		"a launched claim is what the cloud said": {objects: []client.Object{provisioner(), claim("c", launched)}, want: `
-pool test used cpu 4, pods 50
+pool test used cpu 4, pods 50, nodes 1
 node c claim=c pool=test booting [cpu 3900m, pods 50]
 `},
 		"what the kubelet has not reported counts as promised": {objects: []client.Object{provisioner(), claim("c", launched), func() *corev1.Node {
@@ -242,25 +242,25 @@ node c claim=c pool=test booting [cpu 3900m, pods 50]
 			n.Status.Allocatable = resources("0", "40")
 			return n
 		}()}, want: `
-pool test used cpu 4, pods 50
+pool test used cpu 4, pods 50, nodes 1
 node node-c claim=c pool=test joining [cpu 3900m, pods 40]
 `},
 		"pods for which a machine was bought are not pending": {objects: []client.Object{provisioner(), claim("c"), pod("p", unschedulable), pod("q", unschedulable)}, want: `
-pool test used cpu 8, pods 50
+pool test used cpu 8, pods 50, nodes 1
 node c claim=c pool=test booting [cpu 1900m, pods 50] p*
 pending q
 `},
 		"until the machine is ready and has had its time": {after: window - 1, objects: []client.Object{provisioner(), claim("c", initialized(t0)), nodeOf("c", ready...), pod("p", unschedulable)}, want: `
-pool test used cpu 4, pods 50
+pool test used cpu 4, pods 50, nodes 1
 node node-c claim=c pool=test expecting [cpu 3900m, pods 50] p*
 `},
 		"then they are": {after: window, objects: []client.Object{provisioner(), claim("c", initialized(t0)), nodeOf("c", ready...), pod("p", unschedulable)}, want: `
-pool test used cpu 4, pods 50
+pool test used cpu 4, pods 50, nodes 1
 node node-c claim=c pool=test [cpu 3900m, pods 50]
 pending p
 `},
 		"a claim that goes promises nothing": {objects: []client.Object{provisioner(), claim("c", deleted), pod("p", unschedulable)}, want: `
-pool test used cpu 8, pods 50
+pool test used cpu 8, pods 50, nodes 1
 node c claim=c pool=test booting deleting [cpu 1900m, pods 50]
 pending p
 `},
@@ -455,5 +455,31 @@ func TestSnapshotsAreNotChangedByLaterOnes(t *testing.T) {
 	}
 	if !slices.IsSortedFunc(first.Nodes[0].Pods, func(a, b world.Pod) int { return a.Compare(b.ObjectName) }) {
 		t.Error("pods are not sorted")
+	}
+}
+
+// TestTwoPoolsOfOneName: a Provisioner and a NodePool of one name are two pools,
+// each with its own machines, whatever kinds there are.
+func TestTwoPoolsOfOneName(t *testing.T) {
+	p := &apiv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "test", UID: "newer", Generation: 1}}
+	p.Spec.Template.Spec.NodeClassRef = apiv1.NodeClassRef{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass", Name: "missing"}
+	p.Spec.Template.Spec.Requirements = []apiv1.Requirement{}
+	of := func(c *apiv1.NodeClaim) {
+		launched(c)
+		c.Labels = map[string]string{label.NodePool: "test"}
+	}
+	m, _ := mirrorOf(t, provisioner(), p, claim("a", launched), claim("b", of), claim("c", of))
+	v := view(t, m, t0)
+	for kind, want := range map[string]int64{"Provisioner": 1, "NodePool": 2} {
+		if got := v.Pool(kind, "test").Used.Get(quantity.Nodes); got != want {
+			t.Errorf("%s has %d machines, want %d", kind, got, want)
+		}
+	}
+	if why := v.Pool("NodePool", "test").NotReady; why != "no such class" {
+		t.Errorf("the NodePool is not ready because %q", why)
+	}
+	m.kinds = []dialect.Dialect{dialect.NodePool}
+	if v = view(t, m, t0); len(v.Pools) != 1 || v.Pools[0].Kind != "NodePool" {
+		t.Errorf("pools of a cluster that knows NodePools only: %+v", v.Pools)
 	}
 }

@@ -42,10 +42,8 @@ func (b *build) lost(claim string) bool {
 
 // catalogOf is what the pool of the record can buy.
 func (b *build) catalogOf(r world.Record) world.Catalog {
-	for i := range b.view.Pools {
-		if p := &b.view.Pools[i]; p.Name == r.Pool && (r.PoolKind == "" || p.Kind == r.PoolKind) {
-			return b.view.Catalogs[p.Catalog]
-		}
+	if p := b.view.Pool(r.PoolKind, r.Pool); p != nil {
+		return b.view.Catalogs[p.Catalog]
 	}
 	return world.Catalog{}
 }
