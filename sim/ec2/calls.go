@@ -53,8 +53,7 @@ func (c *Cloud) CallCounts() map[string]int {
 // instanceReporter is an answer that names instances started or ended.
 type instanceReporter interface{ instanceIDs() []string }
 
-func (c *Cloud) record(in, out any, err error) {
-	_, action := actionOf(in)
+func (c *Cloud) record(action string, in, out any, err error) {
 	call := APICall{Time: c.now(), Action: action}
 	if e, ok := err.(*Error); ok {
 		call.Error = e.Code

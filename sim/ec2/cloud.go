@@ -1,5 +1,5 @@
-// Package ec2 is a simulated EC2. It speaks the wire protocols of EC2, STS,
-// SSM and the price list over HTTP ([Cloud.Handler]), so that the real SDK and
+// Package ec2 is a simulated EC2, with what belongs to it: STS, SSM, IAM, SQS,
+// EKS and the price list. It speaks their wire protocols over HTTP ([Cloud.Handler]), so that the real SDK and
 // the real command line talk to it, and has the same actions as Go calls
 // ([Call]).
 //
@@ -49,6 +49,13 @@ type Options struct {
 	// Lag is how long a new instance, or a change of its tags, stays invisible
 	// to Describe calls.
 	Lag time.Duration
+	// IAMLag is how long a new instance profile, or the role in it, stays
+	// unknown to EC2 and to those who ask.
+	IAMLag time.Duration
+	// Sleep passes the time of a fault that delays a call; default time.Sleep.
+	// It is called without a lock held. On a virtual clock it may move the
+	// clock.
+	Sleep func(time.Duration)
 	// ReuseAddresses hands out the lowest free address of a subnet instead of
 	// the one after the last.
 	ReuseAddresses bool
@@ -96,8 +103,14 @@ type Cloud struct {
 	fleets    map[string]Tags
 	answers   map[string]answer
 	faults    []*Fault
-	buckets   map[string]*bucket
-	log       callLog
+	used      map[string]bool // rights that were needed
+	profiles  map[string]*profile
+	roles     map[string]role
+	// deletedProfiles are unknown even where every name is known.
+	deletedProfiles map[string]bool
+	queues          map[string]*queue
+	buckets         map[string]*bucket
+	log             callLog
 
 	subscribers []func(Event)
 	outbox      []Event
@@ -121,7 +134,8 @@ func New(opt Options) *Cloud {
 		fleets:   map[string]Tags{},
 		answers:  map[string]answer{},
 		buckets:  map[string]*bucket{},
-		log:      callLog{counts: map[string]int{}},
+		used:     map[string]bool{}, profiles: map[string]*profile{}, roles: map[string]role{}, deletedProfiles: map[string]bool{}, queues: map[string]*queue{},
+		log: callLog{counts: map[string]int{}},
 	}
 	c.index()
 	return c
@@ -172,6 +186,9 @@ func (o *Options) setDefaults() {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Sleep == nil {
+		o.Sleep = time.Sleep
+	}
 }
 
 // Region returns the name of the region.
@@ -213,37 +230,56 @@ type answer struct {
 //
 //	out, err := ec2.Call(cloud, &ec2.DescribeInstancesInput{})
 func Call[Out any](c *Cloud, in Request[Out]) (Out, error) {
+	service, action := actionOf(in)
 	c.mu.Lock()
 	c.advance()
-	out, err := gate(c, in)
-	c.record(in, out, err)
+	fault, refused := c.admit(in, service, action)
+	if fault.Delay > 0 && !fault.After {
+		c.mu.Unlock()
+		c.opt.Sleep(fault.Delay)
+		c.mu.Lock()
+		c.advance()
+	}
+	var out Out
+	var err error = refused
+	if refused == nil {
+		out, err = perform(c, action, in, fault)
+	}
+	c.record(action, in, out, err)
 	c.mu.Unlock()
 	c.deliver()
+	if fault.Delay > 0 && fault.After {
+		c.opt.Sleep(fault.Delay)
+	}
 	return out, err
 }
 
-// gate does what all actions have in common around doing the work: rights,
-// throttling, faults, dry runs, client tokens.
-func gate[Out any](c *Cloud, in Request[Out]) (Out, error) {
-	var none Out
-	service, action := actionOf(in)
-	if c.opt.Allow != nil && !slices.ContainsFunc(c.opt.Allow, func(p string) bool {
-		return wildcard(p, service+":"+action)
-	}) {
-		return none, errorf(unauthorized(service), "You are not authorized to perform this operation: %s:%s", service, action)
+// admit does what all actions have in common before the work: rights,
+// throttling, faults. The fault is the zero value if none strikes.
+func (c *Cloud) admit(in any, service, action string) (Fault, *Error) {
+	if err := c.authorize(in, service, action); err != nil {
+		return Fault{}, err
 	}
 	if !c.take(action) {
-		return none, errorf("RequestLimitExceeded", "Request limit exceeded.")
+		return Fault{}, errorf(throttling(service), "Request limit exceeded.")
 	}
-	fault := c.callFault(action)
-	if fault != nil && !fault.After {
+	if f := c.callFault(action); f != nil {
+		return *f, nil
+	}
+	return Fault{}, nil
+}
+
+// perform carries out a request that was admitted, as the fault lets it.
+func perform[Out any](c *Cloud, action string, in Request[Out], fault Fault) (Out, error) {
+	var none Out
+	if fault.Error != "" && !fault.After {
 		return none, fault.err()
 	}
 	if d, ok := in.(interface{ dryRun() bool }); ok && d.dryRun() {
 		return none, errorf("DryRunOperation", "Request would have succeeded, but DryRun flag is set.")
 	}
 	out, err := once(c, action, in)
-	if err == nil && fault != nil {
+	if err == nil && fault.Error != "" {
 		return none, fault.err()
 	}
 	return out, err

@@ -3,6 +3,7 @@ package ec2
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"time"
 )
@@ -12,10 +13,14 @@ import (
 //
 //	GET    /_sim/instances                 all instances
 //	GET    /_sim/instances/{id}            one, with its user data
-//	POST   /_sim/instances/{id}/terminate  likewise stop, start
+//	POST   /_sim/instances/{id}/terminate  likewise stop, start, interrupt (spot), rebalance, retire,
+//	                                       impair, impair-host, repair
+//	PUT    /_sim/queues/{name}             make a queue; events go to all queues
+//	GET    /_sim/queues/{name}             the messages in it
+//	POST   /_sim/queues/{name}             put the body of the request into it
 //	GET    /_sim/calls?action=CreateFleet  log and number of API calls
 //	GET    /_sim/faults                    faults, with how often they struck
-//	POST   /_sim/faults                    add one: a Fault, or with "for": "30s"
+//	POST   /_sim/faults                    add one: a Fault, with "for": "30s", "delay": "2s"
 //	DELETE /_sim/faults?id=…               heal one, or all
 //	PUT    /_sim/limits                    throttling: {"CreateFleet": {"perSecond": 5, "burst": 5}}
 func (c *Cloud) addControl(mux *http.ServeMux) {
@@ -36,7 +41,13 @@ func (c *Cloud) addControl(mux *http.ServeMux) {
 			UserData   string `json:"userData"`
 		}{i, i.ProviderID(), i.UserData})
 	})
-	for verb, do := range map[string]func(string) error{"terminate": c.Terminate, "stop": c.Stop, "start": c.Start} {
+	for verb, do := range map[string]func(string) error{
+		"terminate": c.Terminate, "stop": c.Stop, "start": c.Start, "interrupt": c.Interrupt, "rebalance": c.Rebalance,
+		"retire":      func(id string) error { return c.Retire(id, c.now().Add(24*time.Hour)) },
+		"impair":      func(id string) error { return c.Impair(id, false) },
+		"impair-host": func(id string) error { return c.Impair(id, true) },
+		"repair":      c.Repair,
+	} {
 		mux.HandleFunc("POST /_sim/instances/{id}/"+verb, func(w http.ResponseWriter, r *http.Request) {
 			if err := do(r.PathValue("id")); err != nil {
 				refuse(w, http.StatusConflict, err)
@@ -46,6 +57,7 @@ func (c *Cloud) addControl(mux *http.ServeMux) {
 			writeJSON(w, http.StatusOK, i)
 		})
 	}
+	c.addQueueControl(mux)
 	mux.HandleFunc("GET /_sim/calls", func(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]any{"counts": c.CallCounts(), "calls": c.Calls(r.URL.Query()["action"]...)})
 	})
@@ -66,16 +78,41 @@ func (c *Cloud) addControl(mux *http.ServeMux) {
 	})
 }
 
+func (c *Cloud) addQueueControl(mux *http.ServeMux) {
+	mux.HandleFunc("PUT /_sim/queues/{name}", func(w http.ResponseWriter, r *http.Request) {
+		c.AddQueue(r.PathValue("name"))
+		writeJSON(w, http.StatusCreated, []string{})
+	})
+	mux.HandleFunc("GET /_sim/queues/{name}", func(w http.ResponseWriter, r *http.Request) {
+		writeJSON(w, http.StatusOK, c.Waiting(r.PathValue("name")))
+	})
+	mux.HandleFunc("POST /_sim/queues/{name}", func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyLimit))
+		if err == nil {
+			err = c.Send(r.PathValue("name"), string(body), 0)
+		}
+		if err != nil {
+			refuse(w, http.StatusNotFound, err)
+			return
+		}
+		writeJSON(w, http.StatusOK, c.Waiting(r.PathValue("name")))
+	})
+}
+
 func (c *Cloud) postFault(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		Fault
-		For string `json:"for"`
+		For   string `json:"for"`
+		Delay string `json:"delay"`
 	}
 	err := readJSON(r, &in)
 	if err == nil && in.For != "" {
 		var d time.Duration
 		d, err = time.ParseDuration(in.For)
 		in.Until = c.now().Add(d)
+	}
+	if err == nil && in.Delay != "" {
+		in.Fault.Delay, err = time.ParseDuration(in.Delay)
 	}
 	if err == nil {
 		in.ID, err = c.Inject(in.Fault)

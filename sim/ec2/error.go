@@ -22,6 +22,10 @@ func (e *Error) status() int {
 	switch e.Code {
 	case "RequestLimitExceeded", "ServiceUnavailable", "Unavailable":
 		return http.StatusServiceUnavailable
+	case "NoSuchEntity":
+		return http.StatusNotFound
+	case "EntityAlreadyExists", "DeleteConflict", "LimitExceeded":
+		return http.StatusConflict
 	case "InternalError", "InternalFailure":
 		return http.StatusInternalServerError
 	case "UnauthorizedOperation", "AccessDenied", "AuthFailure", "OptInRequired":
@@ -37,10 +41,21 @@ func unauthorized(service string) string {
 	switch service {
 	case "ec2":
 		return "UnauthorizedOperation"
-	case "sts":
+	case "sts", "iam":
 		return "AccessDenied"
 	}
 	return "AccessDeniedException"
+}
+
+// throttling is the code of a refusal for too many calls.
+func throttling(service string) string {
+	switch service {
+	case "ec2":
+		return "RequestLimitExceeded"
+	case "sts", "iam":
+		return "Throttling"
+	}
+	return "ThrottlingException"
 }
 
 // Throttled reports whether a code asks the caller to be slower.

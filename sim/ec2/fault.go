@@ -5,22 +5,30 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
-// Fault makes calls fail. It is applied in the order of injection; the first
-// that matches counts.
+// Fault makes calls fail or last. It is applied in the order of injection; the
+// first that matches counts.
 type Fault struct {
 	// ID is set by Inject.
 	ID string `json:"id,omitempty"`
 	// On is the name of an action ("DescribeInstanceTypes"; wildcards, any
-	// case), or "create" (starting one machine: refuses single choices of a
-	// fleet), or "boot" (the machine runs but nothing comes of it).
+	// case), or
+	//   - "create": starting one machine; refuses single choices of a fleet;
+	//   - "boot": the machine runs but nothing comes of it, or with Delay only
+	//     later;
+	//   - "visible": Describe calls do not show the machine for Delay longer;
+	//   - "event": an event on its way to the queues is, by Error, Lost,
+	//     Duplicate or Malformed; with Delay it is late.
 	On string `json:"on"`
-	// Match limits "create" and "boot" to machines with these properties.
+	// Match limits all but actions to machines, or events, with these
+	// properties.
 	Match Match `json:"match,omitzero"`
 	// Error is the code of the answer, Message its words (default: the usual
 	// ones). With code "ConnectionReset" the HTTP face drops the connection.
+	// An action may have Delay alone: it takes that long.
 	Error   string `json:"error,omitempty"`
 	Message string `json:"message,omitempty"`
 	// Skip lets so many matching calls through first; Times is how often it
@@ -33,6 +41,9 @@ type Fault struct {
 	// After lets the call take effect and loses the answer. It is for whole
 	// actions only.
 	After bool `json:"after,omitempty"`
+	// Delay is how long a call lasts (see Options.Sleep) before it takes
+	// effect, or with After before the answer is lost; for the others see On.
+	Delay time.Duration `json:"delay,omitempty"`
 
 	// Struck counts how often it has struck.
 	Struck int `json:"struck"`
@@ -46,6 +57,8 @@ type Match struct {
 	Market string `json:"market,omitempty"`
 	Subnet string `json:"subnet,omitempty"`
 	Image  string `json:"image,omitempty"`
+	// Event is the detail-type of an event.
+	Event string `json:"event,omitempty"`
 }
 
 func (m Match) holds(i *Instance) bool {
@@ -54,16 +67,24 @@ func (m Match) holds(i *Instance) bool {
 		is(m.Subnet, i.SubnetID) && is(m.Image, i.ImageID)
 }
 
-// Inject adds a fault and returns its id. A fault must say on what, and
-// (except on "boot") with what error.
+// special are the values of On that are no actions.
+var special = []string{"create", "boot", "visible", "event"}
+
+// Inject adds a fault and returns its id. A fault must say on what, and do
+// something.
 func (c *Cloud) Inject(f Fault) (string, error) {
+	isAction := !slices.Contains(special, f.On)
 	switch {
 	case f.On == "":
-		return "", fmt.Errorf(`fault: "on" is empty; name an action such as CreateFleet, or "create" or "boot"`)
-	case f.Error == "" && f.On != "boot":
+		return "", fmt.Errorf(`fault: "on" is empty; name an action such as CreateFleet, or one of %s`, strings.Join(special, ", "))
+	case f.Error == "" && (f.On == "create" || f.Delay == 0 && f.On != "boot"):
 		return "", fmt.Errorf(`fault on %q: "error" is empty; name an error code such as InsufficientInstanceCapacity`, f.On)
-	case f.Match != Match{} && f.On != "create" && f.On != "boot":
-		return "", fmt.Errorf(`fault on %q: "match" is for "create" and "boot" only`, f.On)
+	case f.Match != Match{} && isAction:
+		return "", fmt.Errorf(`fault on %q: "match" is for %s only`, f.On, strings.Join(special, ", "))
+	case f.On == "event" && !slices.Contains([]string{"", "Lost", "Duplicate", "Malformed"}, f.Error):
+		return "", fmt.Errorf(`fault on "event": "error" is %q; an event is Lost, Duplicate or Malformed`, f.Error)
+	case f.On == "visible" && f.Delay == 0:
+		return "", fmt.Errorf(`fault on "visible": "delay" is missing; say how long, such as 10s`)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,7 +113,7 @@ func (c *Cloud) Faults() []Fault {
 
 // callFault returns the fault that strikes a whole action, or nil.
 func (c *Cloud) callFault(action string) *Fault {
-	return c.strike(func(f *Fault) bool { return f.On != "create" && f.On != "boot" && wildcard(f.On, action) })
+	return c.strike(func(f *Fault) bool { return !slices.Contains(special, f.On) && wildcard(f.On, action) })
 }
 
 // machineFault returns the fault that strikes one machine, or nil.

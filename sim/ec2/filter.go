@@ -93,6 +93,87 @@ func selectBy[T any](items []T, filters []Filter, attr attributes[T], tags func(
 	return out, nil
 }
 
+// listing is what Describe calls do with the things they show.
+type listing[T any] struct {
+	items []T
+	// named keep only the items that a caller names.
+	named      []named[T]
+	filters    []Filter
+	attributes attributes[T]
+	tags       func(T) Tags // nil: the things have none
+	// key tells the items apart; they are shown in its order.
+	key    func(T) string
+	bounds bounds
+}
+
+// named are names of items that a caller wants; one that is missing fails the
+// call with the code.
+type named[T any] struct {
+	want []string
+	name func(T) string
+	code string
+	kind string
+}
+
+// page returns the items that the caller wants, filtered, in order and cut.
+func (l listing[T]) page(p Page) (part []T, next string, err error) {
+	items := l.items
+	for _, n := range l.named {
+		if items, err = n.only(items); err != nil {
+			return nil, "", err
+		}
+	}
+	if items, err = selectBy(items, l.filters, l.attributes, l.tags); err != nil {
+		return nil, "", err
+	}
+	if !slices.IsSortedFunc(items, l.compare) {
+		slices.SortFunc(items, l.compare) // selectBy made them a list of their own
+	}
+	return page(items, p, l.bounds, l.key)
+}
+
+func (l listing[T]) compare(a, b T) int { return strings.Compare(l.key(a), l.key(b)) }
+
+func (n named[T]) only(items []T) ([]T, error) {
+	if len(n.want) == 0 {
+		return items, nil
+	}
+	out := []T{}
+	have := map[string]bool{}
+	for _, t := range items {
+		if name := n.name(t); slices.Contains(n.want, name) {
+			out, have[name] = append(out, t), true
+		}
+	}
+	for _, w := range n.want {
+		if !have[w] {
+			return nil, errorf(n.code, "The %s '%s' does not exist", n.kind, w)
+		}
+	}
+	return out, nil
+}
+
+// each shows the items of a page.
+func each[T, Info any](items []T, show func(T) Info) Set[Info] {
+	out := make(Set[Info], 0, len(items))
+	for _, t := range items {
+		out = append(out, show(t))
+	}
+	return out
+}
+
+// pointers to the items of a slice.
+func pointers[T any](items []T) []*T {
+	out := make([]*T, len(items))
+	for i := range items {
+		out[i] = &items[i]
+	}
+	return out
+}
+
+// paged are the bounds of most Describe calls.
+var paged = bounds{least: 5, most: 1000}
+
 // Page asks for a part of a long answer.
 type Page struct {
 	MaxResults *int

@@ -72,6 +72,7 @@ type ImageInfo struct {
 	Owner          string           `xml:"imageOwnerId"`
 	OwnerAlias     string           `xml:"imageOwnerAlias,omitempty"`
 	Created        string           `xml:"creationDate"`
+	Deprecation    string           `xml:"deprecationTime,omitempty"`
 	Public         bool             `xml:"isPublic"`
 	Arch           string           `xml:"architecture"`
 	Type           string           `xml:"imageType"`
@@ -95,52 +96,58 @@ type DescribeImagesOutput struct {
 }
 
 func (in *DescribeImagesInput) do(c *Cloud) (*DescribeImagesOutput, error) {
-	items, err := onlyIDs(pointers(c.world.Images), in.IDs, (*Image).id, "InvalidAMIID.NotFound", "image id")
-	if err != nil {
-		return nil, err
-	}
 	owner := func(i *Image) string {
 		if i.Owner == "" {
 			return c.opt.Account
 		}
 		return i.Owner
 	}
-	if len(in.Owners) > 0 {
-		items = slices.DeleteFunc(slices.Clone(items), func(i *Image) bool {
-			return !slices.ContainsFunc(in.Owners, func(o string) bool {
-				return o == owner(i) || o == i.OwnerAlias && o != "" || o == "self" && owner(i) == c.opt.Account
-			})
+	wanted := slices.DeleteFunc(pointers(c.world.Images), func(i *Image) bool {
+		if in.hides(i, c.now()) {
+			return true
+		}
+		return len(in.Owners) > 0 && !slices.ContainsFunc(in.Owners, func(o string) bool {
+			return o == owner(i) || o == i.OwnerAlias && o != "" || o == "self" && owner(i) == c.opt.Account
 		})
-	}
-	items, err = selectBy(items, in.Filters, attributes[*Image]{
-		"image-id":            one((*Image).id),
-		"name":                one(func(i *Image) string { return i.Name }),
-		"description":         one(func(i *Image) string { return i.Description }),
-		"architecture":        one(func(i *Image) string { return i.Arch }),
-		"state":               one(func(i *Image) string { return i.State }),
-		"owner-id":            one(owner),
-		"owner-alias":         one(func(i *Image) string { return i.OwnerAlias }),
-		"creation-date":       one(func(i *Image) string { return i.Created }),
-		"root-device-name":    one(func(i *Image) string { return i.RootDevice }),
-		"root-device-type":    one(func(*Image) string { return "ebs" }),
-		"virtualization-type": one(func(*Image) string { return "hvm" }),
-		"image-type":          one(func(*Image) string { return "machine" }),
-		"is-public":           one(func(i *Image) string { return strconv.FormatBool(owner(i) != c.opt.Account) }),
-	}, func(i *Image) Tags { return i.Tags })
-	if err != nil {
-		return nil, err
-	}
-	part, next, err := page(sorted(items, (*Image).id), in.Page, paged, (*Image).id)
-	out := &DescribeImagesOutput{NextToken: next}
-	for _, i := range part {
-		out.Images = append(out.Images, ImageInfo{
+	})
+	part, next, err := listing[*Image]{
+		items: wanted, key: (*Image).id, filters: in.Filters, bounds: paged,
+		named: []named[*Image]{{in.IDs, (*Image).id, "InvalidAMIID.NotFound", "image id"}},
+		attributes: attributes[*Image]{
+			"image-id":            one((*Image).id),
+			"name":                one(func(i *Image) string { return i.Name }),
+			"description":         one(func(i *Image) string { return i.Description }),
+			"architecture":        one(func(i *Image) string { return i.Arch }),
+			"state":               one(func(i *Image) string { return i.State }),
+			"owner-id":            one(owner),
+			"owner-alias":         one(func(i *Image) string { return i.OwnerAlias }),
+			"creation-date":       one(func(i *Image) string { return i.Created }),
+			"root-device-name":    one(func(i *Image) string { return i.RootDevice }),
+			"root-device-type":    one(func(*Image) string { return "ebs" }),
+			"virtualization-type": one(func(*Image) string { return "hvm" }),
+			"image-type":          one(func(*Image) string { return "machine" }),
+			"is-public":           one(func(i *Image) string { return strconv.FormatBool(owner(i) != c.opt.Account) }),
+		},
+		tags: func(i *Image) Tags { return i.Tags },
+	}.page(in.Page)
+	return &DescribeImagesOutput{NextToken: next, Images: each(part, func(i *Image) ImageInfo {
+		return ImageInfo{
 			ID: i.ID, Location: owner(i) + "/" + i.Name, State: i.State, Owner: owner(i), OwnerAlias: i.OwnerAlias,
-			Created: i.Created, Public: owner(i) != c.opt.Account, Arch: i.Arch, Type: "machine", Name: i.Name,
+			Created: i.Created, Deprecation: i.Deprecated, Public: owner(i) != c.opt.Account, Arch: i.Arch, Type: "machine", Name: i.Name,
 			Description: i.Description, RootDeviceType: "ebs", RootDevice: i.RootDevice, Devices: i.devices(),
 			Virtualization: "hvm", Hypervisor: "xen", ENA: true, Platform: "Linux/UNIX", Tags: i.Tags,
-		})
+		}
+	})}, err
+}
+
+// hides reports whether an image is left out for being deprecated: it is, unless
+// it is named, asked for, or one's own.
+func (in *DescribeImagesInput) hides(i *Image, now time.Time) bool {
+	if i.Deprecated == "" || in.IncludeDeprecated || i.Owner == "" || slices.Contains(in.IDs, i.ID) {
+		return false
 	}
-	return out, err
+	at, err := time.Parse(time.RFC3339, i.Deprecated)
+	return err == nil && !at.After(now)
 }
 
 // devices of an image: its root volume.

@@ -86,6 +86,11 @@ type Instance struct {
 	next    State     // "": forgotten
 	addr    netip.Addr
 	disks   []*Volume
+
+	slow                   time.Duration // added to the boot
+	ends                   time.Time     // announced; zero: not
+	impaired, hostImpaired time.Time     // status checks fail since then
+	planned                []PlannedEvent
 }
 
 // shownTags are the tags that Describe calls show from a time on.
@@ -236,16 +241,21 @@ func (c *Cloud) move(i *Instance, to State, at time.Time) {
 	i.State, i.Since, i.due, i.next = to, at, time.Time{}, ""
 	switch to {
 	case Pending:
-		i.due, i.next = at.Add(c.jitter(c.opt.BootDelay)), Running
+		i.due, i.next = at.Add(c.jitter(c.opt.BootDelay)+i.slow), Running
 	case ShuttingDown:
 		i.due, i.next = at.Add(c.opt.ShutdownDelay), Terminated
+		if i.ReasonCode == "" && !i.ends.IsZero() {
+			i.ReasonCode, i.Reason = spotReason, spotReason+": Spot instance termination"
+		}
 	case Stopping:
 		i.due, i.next = at.Add(c.opt.ShutdownDelay), Stopped
 	case Terminated:
 		i.due = at.Add(c.opt.KeepTerminated)
 		c.release(i)
 	}
+	c.bound(i)
 	c.reschedule()
+	c.stateChanged(i)
 	c.outbox = append(c.outbox, Event{Time: at, From: from, Instance: i.clone()})
 }
 
@@ -287,12 +297,14 @@ func (c *Cloud) terminate(i *Instance, code, reason string) {
 	c.move(i, ShuttingDown, c.now())
 }
 
+const spotReason = "Server.SpotInstanceTermination"
+
 // Terminate ends an instance from outside, as an operator, a spot reclaim or a
 // failing host does. Unknown ids are an *[Error].
 func (c *Cloud) Terminate(id string) error {
 	return c.change(id, func(i *Instance) error {
 		if i.Market == Spot {
-			c.terminate(i, "Server.SpotInstanceTermination", "Server.SpotInstanceTermination: Spot instance termination")
+			c.terminate(i, spotReason, spotReason+": Spot instance termination")
 		} else {
 			c.terminate(i, "Client.UserInitiatedShutdown", "User initiated ("+c.now().Format("2006-01-02 15:04:05 MST")+")")
 		}

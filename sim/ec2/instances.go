@@ -212,16 +212,11 @@ func (in *DescribeInstancesInput) do(c *Cloud) (*DescribeInstancesOutput, error)
 		return nil, err
 	}
 	now := c.now()
-	items, err = selectBy(items, in.Filters, instanceFilters, func(i *Instance) Tags { return i.tagsAt(now) })
-	if err != nil {
-		return nil, err
-	}
-	part, next, err := page(items, in.Page, paged, (*Instance).key)
-	out := &DescribeInstancesOutput{NextToken: next}
-	for _, i := range part {
-		out.Reservations = append(out.Reservations, c.reservation([]*Instance{i}))
-	}
-	return out, err
+	part, next, err := listing[*Instance]{
+		items: items, key: (*Instance).key, filters: in.Filters, attributes: instanceFilters, bounds: paged,
+		tags: func(i *Instance) Tags { return i.tagsAt(now) },
+	}.page(in.Page)
+	return &DescribeInstancesOutput{NextToken: next, Reservations: each(part, func(i *Instance) Reservation { return c.reservation([]*Instance{i}) })}, err
 }
 
 // reservation describes instances as one; its id is made from the first.

@@ -51,6 +51,9 @@ func (c *Cloud) launch(o order) (*Instance, *Error) {
 	if err := c.configure(i, o.data); err != nil {
 		return nil, err
 	}
+	if err := c.mayLaunch(i); err != nil {
+		return nil, err
+	}
 	if f := c.machineFault("create", i); f != nil {
 		return nil, f.err()
 	}
@@ -96,13 +99,11 @@ func (c *Cloud) configure(i *Instance, d TemplateData) *Error {
 		}
 	}
 	if p := d.Profile; p != nil {
-		i.InstanceProfile = p.Name
-		if p.Name == "" {
-			i.InstanceProfile = p.ARN
+		name, err := c.profileFor(p)
+		if err != nil {
+			return err
 		}
-		if known := c.world.InstanceProfiles; known != nil && !slices.Contains(known, i.InstanceProfile) {
-			return invalid("iamInstanceProfile.name", i.InstanceProfile, "Invalid IAM Instance Profile name")
-		}
+		i.InstanceProfile = name
 	}
 	var err error
 	if i.UserData, err = decodeUserData(d.UserData); err != nil {
@@ -132,7 +133,12 @@ func (c *Cloud) register(i *Instance, o order, image *Image) {
 		i.Tags["aws:ec2:fleet-id"] = o.fleet
 	}
 	c.attach(i, o.data.Devices, image, tagsFor(specs, "volume"))
-	i.NeverJoins = c.machineFault("boot", i) != nil
+	if f := c.machineFault("boot", i); f != nil {
+		i.slow, i.NeverJoins = f.Delay, f.Delay == 0
+	}
+	if f := c.machineFault("visible", i); f != nil {
+		i.visible = i.visible.Add(f.Delay)
+	}
 	c.instances = append(c.instances, i)
 	c.byID[i.ID] = i
 	c.move(i, Pending, now)
@@ -191,6 +197,7 @@ type RunInstancesInput struct {
 }
 
 func (in *RunInstancesInput) clientToken() string { return in.ClientToken }
+func (in *RunInstancesInput) needs() []string     { return tagRights(in.TagSpecs) }
 
 // RunInstancesOutput describes what was started.
 type RunInstancesOutput struct {

@@ -2,42 +2,8 @@ package ec2
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
-	"strings"
 )
-
-// listing bounds of most Describe calls.
-var paged = bounds{least: 5, most: 1000}
-
-// onlyIDs keeps the items with the wanted ids; if one is missing the whole
-// call fails with code.
-func onlyIDs[T any](items []T, want []string, id func(T) string, code, kind string) ([]T, error) {
-	if len(want) == 0 {
-		return items, nil
-	}
-	for _, w := range want {
-		if !slices.ContainsFunc(items, func(t T) bool { return id(t) == w }) {
-			return nil, errorf(code, "The %s '%s' does not exist", kind, w)
-		}
-	}
-	out := []T{}
-	for _, t := range items {
-		if slices.Contains(want, id(t)) {
-			out = append(out, t)
-		}
-	}
-	return out, nil
-}
-
-// pointers to the items of a slice.
-func pointers[T any](items []T) []*T {
-	out := make([]*T, len(items))
-	for i := range items {
-		out[i] = &items[i]
-	}
-	return out
-}
 
 // ——— Regions and zones
 
@@ -64,14 +30,15 @@ type DescribeRegionsOutput struct {
 
 func (in *DescribeRegionsInput) do(c *Cloud) (*DescribeRegionsOutput, error) {
 	all := []RegionInfo{{Name: c.opt.Region, Endpoint: "ec2." + c.opt.Region + ".amazonaws.com", OptIn: "opt-in-not-required"}}
-	items, err := onlyIDs(all, in.Names, func(r RegionInfo) string { return r.Name }, "InvalidParameterValue", "region")
-	if err != nil {
-		return nil, err
-	}
-	items, err = selectBy(items, in.Filters, attributes[RegionInfo]{
-		"region-name": one(func(r RegionInfo) string { return r.Name }),
-		"endpoint":    one(func(r RegionInfo) string { return r.Endpoint }),
-	}, nil)
+	name := func(r RegionInfo) string { return r.Name }
+	items, _, err := listing[RegionInfo]{
+		items: all, key: name, filters: in.Filters, bounds: paged,
+		named: []named[RegionInfo]{{in.Names, name, "InvalidParameterValue", "region"}},
+		attributes: attributes[RegionInfo]{
+			"region-name": one(name),
+			"endpoint":    one(func(r RegionInfo) string { return r.Endpoint }),
+		},
+	}.page(Page{})
 	return &DescribeRegionsOutput{Regions: items}, err
 }
 
@@ -108,21 +75,19 @@ func (in *DescribeAvailabilityZonesInput) do(c *Cloud) (*DescribeAvailabilityZon
 		all = append(all, ZoneInfo{State: "available", OptIn: "opt-in-not-required", Region: c.opt.Region,
 			Name: z, ID: zoneID(z), Group: c.opt.Region, Border: c.opt.Region, Type: "availability-zone"})
 	}
-	items, err := onlyIDs(all, in.Names, func(z ZoneInfo) string { return z.Name }, "InvalidParameterValue", "availability zone")
-	if err == nil {
-		items, err = onlyIDs(items, in.IDs, func(z ZoneInfo) string { return z.ID }, "InvalidParameterValue", "availability zone")
-	}
-	if err != nil {
-		return nil, err
-	}
-	items, err = selectBy(items, in.Filters, attributes[ZoneInfo]{
-		"zone-name":     one(func(z ZoneInfo) string { return z.Name }),
-		"zone-id":       one(func(z ZoneInfo) string { return z.ID }),
-		"region-name":   one(func(z ZoneInfo) string { return z.Region }),
-		"state":         one(func(z ZoneInfo) string { return z.State }),
-		"zone-type":     one(func(z ZoneInfo) string { return z.Type }),
-		"opt-in-status": one(func(z ZoneInfo) string { return z.OptIn }),
-	}, nil)
+	name, id := func(z ZoneInfo) string { return z.Name }, func(z ZoneInfo) string { return z.ID }
+	items, _, err := listing[ZoneInfo]{
+		items: all, key: name, filters: in.Filters, bounds: paged,
+		named: []named[ZoneInfo]{{in.Names, name, "InvalidParameterValue", "availability zone"}, {in.IDs, id, "InvalidParameterValue", "availability zone"}},
+		attributes: attributes[ZoneInfo]{
+			"zone-name":     one(name),
+			"zone-id":       one(id),
+			"region-name":   one(func(z ZoneInfo) string { return z.Region }),
+			"state":         one(func(z ZoneInfo) string { return z.State }),
+			"zone-type":     one(func(z ZoneInfo) string { return z.Type }),
+			"opt-in-status": one(func(z ZoneInfo) string { return z.OptIn }),
+		},
+	}.page(Page{})
 	return &DescribeAvailabilityZonesOutput{Zones: items}, err
 }
 
@@ -155,23 +120,16 @@ type DescribeVpcsOutput struct {
 }
 
 func (in *DescribeVpcsInput) do(c *Cloud) (*DescribeVpcsOutput, error) {
-	items, err := onlyIDs(pointers(c.world.VPCs), in.IDs, func(v *VPC) string { return v.ID }, "InvalidVpcID.NotFound", "vpc ID")
-	if err != nil {
-		return nil, err
-	}
-	items, err = selectBy(items, in.Filters, attributes[*VPC]{
-		"vpc-id": one(func(v *VPC) string { return v.ID }),
-		"cidr":   one(func(v *VPC) string { return v.CIDR }),
-	}, func(v *VPC) Tags { return v.Tags })
-	if err != nil {
-		return nil, err
-	}
-	part, next, err := page(items, in.Page, paged, func(v *VPC) string { return v.ID })
-	out := &DescribeVpcsOutput{NextToken: next}
-	for _, v := range part {
-		out.VPCs = append(out.VPCs, VPCInfo{ID: v.ID, Owner: c.opt.Account, State: "available", CIDR: v.CIDR, Tenancy: "default", Tags: v.Tags})
-	}
-	return out, err
+	id := func(v *VPC) string { return v.ID }
+	part, next, err := listing[*VPC]{
+		items: pointers(c.world.VPCs), key: id, filters: in.Filters, bounds: paged,
+		named:      []named[*VPC]{{in.IDs, id, "InvalidVpcID.NotFound", "vpc ID"}},
+		attributes: attributes[*VPC]{"vpc-id": one(id), "cidr": one(func(v *VPC) string { return v.CIDR })},
+		tags:       func(v *VPC) Tags { return v.Tags },
+	}.page(in.Page)
+	return &DescribeVpcsOutput{NextToken: next, VPCs: each(part, func(v *VPC) VPCInfo {
+		return VPCInfo{ID: v.ID, Owner: c.opt.Account, State: "available", CIDR: v.CIDR, Tenancy: "default", Tags: v.Tags}
+	})}, err
 }
 
 // ——— Subnets
@@ -229,34 +187,23 @@ func (s *Subnet) reported() int {
 }
 
 func (in *DescribeSubnetsInput) do(c *Cloud) (*DescribeSubnetsOutput, error) {
-	items, err := onlyIDs(pointers(c.world.Subnets), in.IDs, func(s *Subnet) string { return s.ID }, "InvalidSubnetID.NotFound", "subnet ID")
-	if err != nil {
-		return nil, err
-	}
-	items, err = selectBy(items, in.Filters, subnetFilters, func(s *Subnet) Tags { return s.Tags })
-	if err != nil {
-		return nil, err
-	}
-	part, next, err := page(sorted(items, (*Subnet).id), in.Page, paged, (*Subnet).id)
-	out := &DescribeSubnetsOutput{NextToken: next}
-	for _, s := range part {
-		out.Subnets = append(out.Subnets, SubnetInfo{
+	part, next, err := listing[*Subnet]{
+		items: pointers(c.world.Subnets), key: (*Subnet).id, filters: in.Filters, attributes: subnetFilters, bounds: paged,
+		named: []named[*Subnet]{{in.IDs, (*Subnet).id, "InvalidSubnetID.NotFound", "subnet ID"}},
+		tags:  func(s *Subnet) Tags { return s.Tags },
+	}.page(in.Page)
+	return &DescribeSubnetsOutput{NextToken: next, Subnets: each(part, func(s *Subnet) SubnetInfo {
+		return SubnetInfo{
 			ID: s.ID, ARN: fmt.Sprintf("arn:aws:ec2:%s:%s:subnet/%s", c.opt.Region, c.opt.Account, s.ID),
 			State: "available", Owner: c.opt.Account, VPC: s.VPC, CIDR: s.CIDR, Free: s.reported(),
 			Zone: s.Zone, ZoneID: zoneID(s.Zone), PublicIP: s.Public, HostName: "ip-name", Tags: s.Tags,
-		})
-	}
-	return out, err
+		}
+	})}, err
 }
 
 func (s *Subnet) id() string        { return s.ID }
 func (g *SecurityGroup) id() string { return g.ID }
 func (i *Image) id() string         { return i.ID }
-
-// sorted sorts items by key, as page wants them.
-func sorted[T any](items []T, key func(T) string) []T {
-	return slices.SortedFunc(slices.Values(items), func(a, b T) int { return strings.Compare(key(a), key(b)) })
-}
 
 // ——— Security groups
 
@@ -289,27 +236,22 @@ type DescribeSecurityGroupsOutput struct {
 }
 
 func (in *DescribeSecurityGroupsInput) do(c *Cloud) (*DescribeSecurityGroupsOutput, error) {
-	items, err := onlyIDs(pointers(c.world.SecurityGroups), in.IDs, (*SecurityGroup).id, "InvalidGroup.NotFound", "security group")
-	if err == nil {
-		items, err = onlyIDs(items, in.Names, func(g *SecurityGroup) string { return g.Name }, "InvalidGroup.NotFound", "security group")
-	}
-	if err != nil {
-		return nil, err
-	}
-	items, err = selectBy(items, in.Filters, attributes[*SecurityGroup]{
-		"group-id":    one((*SecurityGroup).id),
-		"group-name":  one(func(g *SecurityGroup) string { return g.Name }),
-		"vpc-id":      one(func(g *SecurityGroup) string { return g.VPC }),
-		"description": one(func(g *SecurityGroup) string { return g.Description }),
-		"owner-id":    one(func(*SecurityGroup) string { return c.opt.Account }),
-	}, func(g *SecurityGroup) Tags { return g.Tags })
-	if err != nil {
-		return nil, err
-	}
-	part, next, err := page(sorted(items, (*SecurityGroup).id), in.Page, paged, (*SecurityGroup).id)
-	out := &DescribeSecurityGroupsOutput{NextToken: next}
-	for _, g := range part {
-		out.Groups = append(out.Groups, SecurityGroupInfo{ID: g.ID, Name: g.Name, Description: g.Description, Owner: c.opt.Account, VPC: g.VPC, Tags: g.Tags})
-	}
-	return out, err
+	part, next, err := listing[*SecurityGroup]{
+		items: pointers(c.world.SecurityGroups), key: (*SecurityGroup).id, filters: in.Filters, bounds: paged,
+		named: []named[*SecurityGroup]{
+			{in.IDs, (*SecurityGroup).id, "InvalidGroup.NotFound", "security group"},
+			{in.Names, func(g *SecurityGroup) string { return g.Name }, "InvalidGroup.NotFound", "security group"},
+		},
+		attributes: attributes[*SecurityGroup]{
+			"group-id":    one((*SecurityGroup).id),
+			"group-name":  one(func(g *SecurityGroup) string { return g.Name }),
+			"vpc-id":      one(func(g *SecurityGroup) string { return g.VPC }),
+			"description": one(func(g *SecurityGroup) string { return g.Description }),
+			"owner-id":    one(func(*SecurityGroup) string { return c.opt.Account }),
+		},
+		tags: func(g *SecurityGroup) Tags { return g.Tags },
+	}.page(in.Page)
+	return &DescribeSecurityGroupsOutput{NextToken: next, Groups: each(part, func(g *SecurityGroup) SecurityGroupInfo {
+		return SecurityGroupInfo{ID: g.ID, Name: g.Name, Description: g.Description, Owner: c.opt.Account, VPC: g.VPC, Tags: g.Tags}
+	})}, err
 }

@@ -61,17 +61,16 @@ func (in *DescribeSpotPriceHistoryInput) do(c *Cloud) (*DescribeSpotPriceHistory
 			all = append(all, SpotPrice{Zone: o.Zone, ZoneID: zoneID(o.Zone), Type: o.Type, Product: product, Price: usd(o.Spot, 6), Since: since, Amount: o.Spot})
 		}
 	}
-	items, err := selectBy(sorted(all, SpotPrice.key), in.Filters, attributes[SpotPrice]{
-		"availability-zone":    one(func(p SpotPrice) string { return p.Zone }),
-		"availability-zone-id": one(func(p SpotPrice) string { return p.ZoneID }),
-		"instance-type":        one(func(p SpotPrice) string { return p.Type }),
-		"product-description":  one(func(p SpotPrice) string { return p.Product }),
-		"spot-price":           one(func(p SpotPrice) string { return p.Price }),
-	}, nil)
-	if err != nil {
-		return nil, err
-	}
-	part, next, err := page(items, in.Page, bounds{least: 1, most: 1000, size: 1000}, SpotPrice.key)
+	part, next, err := listing[SpotPrice]{
+		items: all, key: SpotPrice.key, filters: in.Filters, bounds: bounds{least: 1, most: 1000, size: 1000},
+		attributes: attributes[SpotPrice]{
+			"availability-zone":    one(func(p SpotPrice) string { return p.Zone }),
+			"availability-zone-id": one(func(p SpotPrice) string { return p.ZoneID }),
+			"instance-type":        one(func(p SpotPrice) string { return p.Type }),
+			"product-description":  one(func(p SpotPrice) string { return p.Product }),
+			"spot-price":           one(func(p SpotPrice) string { return p.Price }),
+		},
+	}.page(in.Page)
 	return &DescribeSpotPriceHistoryOutput{Prices: part, NextToken: next}, err
 }
 

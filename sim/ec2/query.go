@@ -105,8 +105,12 @@ func (p *param) decodeStruct(v reflect.Value, path string) error {
 	return nil
 }
 
-// decodeList reads name.1, name.2, … in the order of their numbers.
+// decodeList reads name.1, name.2, … in the order of their numbers; IAM writes
+// name.member.1.
 func (p *param) decodeList(v reflect.Value, path string) error {
+	if m := p.under["member"]; m != nil && len(p.under) == 1 {
+		p = m
+	}
 	numbers := make([]int, 0, len(p.under))
 	for name := range p.under {
 		n, err := strconv.Atoi(name)

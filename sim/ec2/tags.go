@@ -197,15 +197,15 @@ func (in *DescribeTagsInput) do(c *Cloud) (*DescribeTagsOutput, error) {
 			all = append(all, TagInfo{r.id, r.kind, k, v})
 		}
 	}
-	items, err := selectBy(all, in.Filters, attributes[TagInfo]{
-		"resource-id":   one(func(t TagInfo) string { return t.ResourceID }),
-		"resource-type": one(func(t TagInfo) string { return t.ResourceType }),
-		"key":           one(func(t TagInfo) string { return t.Key }),
-		"value":         one(func(t TagInfo) string { return t.Value }),
-	}, func(t TagInfo) Tags { return Tags{t.Key: t.Value} })
-	if err != nil {
-		return nil, err
-	}
-	part, next, err := page(sorted(items, TagInfo.id), in.Page, paged, TagInfo.id)
+	part, next, err := listing[TagInfo]{
+		items: all, key: TagInfo.id, filters: in.Filters, bounds: paged,
+		attributes: attributes[TagInfo]{
+			"resource-id":   one(func(t TagInfo) string { return t.ResourceID }),
+			"resource-type": one(func(t TagInfo) string { return t.ResourceType }),
+			"key":           one(func(t TagInfo) string { return t.Key }),
+			"value":         one(func(t TagInfo) string { return t.Value }),
+		},
+		tags: func(t TagInfo) Tags { return Tags{t.Key: t.Value} },
+	}.page(in.Page)
 	return &DescribeTagsOutput{Tags: part, NextToken: next}, err
 }

@@ -79,6 +79,7 @@ type EBS struct {
 	Type                string `query:"VolumeType" xml:"volumeType,omitempty"`
 	IOPS                *int64 `query:"Iops" xml:"iops"`
 	Throughput          *int64 `xml:"throughput"`
+	InitMiBps           *int64 `query:"VolumeInitializationRate" xml:"volumeInitializationRate"`
 	KMSKeyID            string `query:"KmsKeyId" xml:"kmsKeyId,omitempty"`
 	Encrypted           *bool  `xml:"encrypted"`
 }
@@ -148,6 +149,7 @@ type CreateLaunchTemplateInput struct {
 }
 
 func (in *CreateLaunchTemplateInput) clientToken() string { return in.ClientToken }
+func (in *CreateLaunchTemplateInput) needs() []string     { return tagRights(in.TagSpecs) }
 
 var templateName = regexp.MustCompile(`^[a-zA-Z0-9().\-/_]{3,128}$`)
 
@@ -265,26 +267,19 @@ type DescribeLaunchTemplatesOutput struct {
 
 func (in *DescribeLaunchTemplatesInput) do(c *Cloud) (*DescribeLaunchTemplatesOutput, error) {
 	name := func(t *Template) string { return t.Name }
-	items, err := onlyIDs(c.templates, in.IDs, func(t *Template) string { return t.ID }, "InvalidLaunchTemplateId.NotFound", "specified launch template")
-	if err == nil {
-		items, err = onlyIDs(items, in.Names, name, "InvalidLaunchTemplateName.NotFoundException", "specified launch template")
-	}
-	if err != nil {
-		return nil, err
-	}
-	items, err = selectBy(items, in.Filters, attributes[*Template]{
-		"launch-template-name": one(name),
-		"create-time":          one(func(t *Template) string { return t.Created.Format(time.RFC3339) }),
-	}, func(t *Template) Tags { return t.Tags })
-	if err != nil {
-		return nil, err
-	}
-	part, next, err := page(sorted(items, name), in.Page, bounds{least: 1, most: 200, size: 200}, name)
-	out := &DescribeLaunchTemplatesOutput{NextToken: next}
-	for _, t := range part {
-		out.Templates = append(out.Templates, c.templateInfo(t))
-	}
-	return out, err
+	part, next, err := listing[*Template]{
+		items: c.templates, key: name, filters: in.Filters, bounds: bounds{least: 1, most: 200, size: 200},
+		named: []named[*Template]{
+			{in.IDs, func(t *Template) string { return t.ID }, "InvalidLaunchTemplateId.NotFound", "specified launch template"},
+			{in.Names, name, "InvalidLaunchTemplateName.NotFoundException", "specified launch template"},
+		},
+		attributes: attributes[*Template]{
+			"launch-template-name": one(name),
+			"create-time":          one(func(t *Template) string { return t.Created.Format(time.RFC3339) }),
+		},
+		tags: func(t *Template) Tags { return t.Tags },
+	}.page(in.Page)
+	return &DescribeLaunchTemplatesOutput{NextToken: next, Templates: each(part, c.templateInfo)}, err
 }
 
 // DescribeLaunchTemplateVersionsInput asks what launch templates say.
@@ -334,22 +329,18 @@ func (in *DescribeLaunchTemplateVersionsInput) do(c *Cloud) (*DescribeLaunchTemp
 			templates = []*Template{t}
 		}
 	}
-	items, err := selectBy(templates, in.Filters, attributes[*Template]{
-		"image-id":           one(func(t *Template) string { return t.Data.ImageID }),
-		"instance-type":      one(func(t *Template) string { return t.Data.InstanceType }),
-		"is-default-version": one(func(*Template) string { return strconv.FormatBool(true) }),
-	}, nil)
-	if err != nil {
-		return nil, err
-	}
-	name := func(t *Template) string { return t.Name }
-	part, next, err := page(sorted(items, name), in.Page, bounds{least: 1, most: 200, size: 200}, name)
-	out := &DescribeLaunchTemplateVersionsOutput{NextToken: next}
-	for _, t := range part {
-		out.Versions = append(out.Versions, TemplateVersion{ID: t.ID, Name: t.Name, Number: 1, Description: t.Description,
-			Created: t.Created, CreatedBy: c.caller(), Default: true, Data: t.Data})
-	}
-	return out, err
+	part, next, err := listing[*Template]{
+		items: templates, key: func(t *Template) string { return t.Name }, filters: in.Filters, bounds: bounds{least: 1, most: 200, size: 200},
+		attributes: attributes[*Template]{
+			"image-id":           one(func(t *Template) string { return t.Data.ImageID }),
+			"instance-type":      one(func(t *Template) string { return t.Data.InstanceType }),
+			"is-default-version": one(func(*Template) string { return strconv.FormatBool(true) }),
+		},
+	}.page(in.Page)
+	return &DescribeLaunchTemplateVersionsOutput{NextToken: next, Versions: each(part, func(t *Template) TemplateVersion {
+		return TemplateVersion{ID: t.ID, Name: t.Name, Number: 1, Description: t.Description,
+			Created: t.Created, CreatedBy: c.caller(), Default: true, Data: t.Data}
+	})}, err
 }
 
 // caller is the identity that every call has.

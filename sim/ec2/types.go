@@ -162,19 +162,11 @@ func (in *DescribeInstanceTypesInput) do(c *Cloud) (*DescribeInstanceTypesOutput
 	if len(in.Types) > 100 {
 		return nil, errorf("InvalidParameterValue", "The number of instance types (%d) exceeds the limit of 100.", len(in.Types))
 	}
-	items, err := onlyIDs(pointers(c.world.Types), in.Types, name, "InvalidInstanceType", "following supplied instance type")
-	if err != nil {
-		return nil, err
-	}
-	if items, err = selectBy(items, in.Filters, typeFilters, nil); err != nil {
-		return nil, err
-	}
-	part, next, err := page(items, in.Page, bounds{least: 5, most: 100, size: 100}, name)
-	out := &DescribeInstanceTypesOutput{NextToken: next}
-	for _, r := range part {
-		out.Types = append(out.Types, typeInfo(r))
-	}
-	return out, err
+	part, next, err := listing[*catalog.Row]{
+		items: pointers(c.world.Types), key: name, filters: in.Filters, attributes: typeFilters, bounds: bounds{least: 5, most: 100, size: 100},
+		named: []named[*catalog.Row]{{in.Types, name, "InvalidInstanceType", "following supplied instance type"}},
+	}.page(in.Page)
+	return &DescribeInstanceTypesOutput{NextToken: next, Types: each(part, typeInfo)}, err
 }
 
 func typeInfo(r *catalog.Row) TypeInfo {
@@ -295,14 +287,13 @@ func (in *DescribeInstanceTypeOfferingsInput) do(c *Cloud) (*DescribeInstanceTyp
 	for _, o := range c.world.Offers {
 		all = append(all, Offering{Type: o.Type, LocationType: kind, Location: location(o.Zone)})
 	}
-	all = slices.Compact(sorted(all, Offering.key))
-	items, err := selectBy(all, in.Filters, attributes[Offering]{
-		"instance-type": one(func(o Offering) string { return o.Type }),
-		"location":      one(func(o Offering) string { return o.Location }),
-	}, nil)
-	if err != nil {
-		return nil, err
-	}
-	part, next, err := page(items, in.Page, bounds{least: 5, most: 1000, size: 1000}, Offering.key)
+	slices.SortFunc(all, func(a, b Offering) int { return strings.Compare(a.key(), b.key()) })
+	part, next, err := listing[Offering]{
+		items: slices.Compact(all), key: Offering.key, filters: in.Filters, bounds: bounds{least: 5, most: 1000, size: 1000},
+		attributes: attributes[Offering]{
+			"instance-type": one(func(o Offering) string { return o.Type }),
+			"location":      one(func(o Offering) string { return o.Location }),
+		},
+	}.page(in.Page)
 	return &DescribeInstanceTypeOfferingsOutput{Offerings: part, NextToken: next}, err
 }

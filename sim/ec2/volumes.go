@@ -54,26 +54,21 @@ type DescribeVolumesOutput struct {
 
 func (in *DescribeVolumesInput) do(c *Cloud) (*DescribeVolumesOutput, error) {
 	id := func(v *Volume) string { return v.ID }
-	items, err := onlyIDs(c.volumes, in.IDs, id, "InvalidVolume.NotFound", "volume")
-	if err != nil {
-		return nil, err
-	}
-	items, err = selectBy(items, in.Filters, attributes[*Volume]{
-		"volume-id":              one(id),
-		"availability-zone":      one(func(v *Volume) string { return v.Zone }),
-		"volume-type":            one(func(v *Volume) string { return v.EBS.Type }),
-		"status":                 one(func(*Volume) string { return "in-use" }),
-		"attachment.instance-id": one(func(v *Volume) string { return v.Instance }),
-	}, func(v *Volume) Tags { return v.Tags })
-	if err != nil {
-		return nil, err
-	}
-	part, next, err := page(sorted(items, id), in.Page, paged, id)
-	out := &DescribeVolumesOutput{NextToken: next}
-	for _, v := range part {
-		out.Volumes = append(out.Volumes, VolumeInfo{ID: v.ID, Size: *v.EBS.SizeGiB, Snapshot: v.EBS.SnapshotID, Zone: v.Zone, Status: "in-use",
+	part, next, err := listing[*Volume]{
+		items: c.volumes, key: id, filters: in.Filters, bounds: paged,
+		named: []named[*Volume]{{in.IDs, id, "InvalidVolume.NotFound", "volume"}},
+		attributes: attributes[*Volume]{
+			"volume-id":              one(id),
+			"availability-zone":      one(func(v *Volume) string { return v.Zone }),
+			"volume-type":            one(func(v *Volume) string { return v.EBS.Type }),
+			"status":                 one(func(*Volume) string { return "in-use" }),
+			"attachment.instance-id": one(func(v *Volume) string { return v.Instance }),
+		},
+		tags: func(v *Volume) Tags { return v.Tags },
+	}.page(in.Page)
+	return &DescribeVolumesOutput{NextToken: next, Volumes: each(part, func(v *Volume) VolumeInfo {
+		return VolumeInfo{ID: v.ID, Size: *v.EBS.SizeGiB, Snapshot: v.EBS.SnapshotID, Zone: v.Zone, Status: "in-use",
 			Created: v.Created, Tags: v.Tags, Type: v.EBS.Type, IOPS: v.EBS.IOPS, Throughput: v.EBS.Throughput, Encrypted: v.EBS.Encrypted != nil && *v.EBS.Encrypted,
-			Attachments: []VolumeAttach{{v.ID, v.Instance, v.Device, "attached", v.Created, v.DeleteOnTermination}}})
-	}
-	return out, err
+			Attachments: []VolumeAttach{{v.ID, v.Instance, v.Device, "attached", v.Created, v.DeleteOnTermination}}}
+	})}, err
 }

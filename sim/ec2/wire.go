@@ -2,6 +2,7 @@ package ec2
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"encoding/xml"
@@ -17,92 +18,13 @@ import (
 	"time"
 )
 
-// action is an entry of the table that the HTTP face dispatches on.
-type action struct {
-	input func() any
-	call  func(c *Cloud, in any) (any, error)
-}
-
-// act makes the entry of the action whose input is In.
-func act[In, Out any, P interface {
-	*In
-	Request[Out]
-}]() action {
-	return action{
-		input: func() any { return P(new(In)) },
-		call:  func(c *Cloud, in any) (any, error) { return Call(c, Request[Out](in.(P))) },
-	}
-}
-
-// table lists actions by name.
-func table(actions ...action) map[string]action {
-	out := make(map[string]action, len(actions))
-	for _, a := range actions {
-		_, name := actionOf(a.input())
-		out[name] = a
-	}
-	return out
-}
-
-var ec2Actions = table(
-	act[CreateFleetInput, *CreateFleetOutput](),
-	act[CreateLaunchTemplateInput, *LaunchTemplateOutput](),
-	act[CreateTagsInput, *Done](),
-	act[DeleteLaunchTemplateInput, *LaunchTemplateOutput](),
-	act[DeleteTagsInput, *Done](),
-	act[DescribeAvailabilityZonesInput, *DescribeAvailabilityZonesOutput](),
-	act[DescribeImagesInput, *DescribeImagesOutput](),
-	act[DescribeInstanceTypeOfferingsInput, *DescribeInstanceTypeOfferingsOutput](),
-	act[DescribeInstanceTypesInput, *DescribeInstanceTypesOutput](),
-	act[DescribeInstancesInput, *DescribeInstancesOutput](),
-	act[DescribeLaunchTemplateVersionsInput, *DescribeLaunchTemplateVersionsOutput](),
-	act[DescribeLaunchTemplatesInput, *DescribeLaunchTemplatesOutput](),
-	act[DescribeRegionsInput, *DescribeRegionsOutput](),
-	act[DescribeSecurityGroupsInput, *DescribeSecurityGroupsOutput](),
-	act[DescribeSpotPriceHistoryInput, *DescribeSpotPriceHistoryOutput](),
-	act[DescribeSubnetsInput, *DescribeSubnetsOutput](),
-	act[DescribeTagsInput, *DescribeTagsOutput](),
-	act[DescribeVolumesInput, *DescribeVolumesOutput](),
-	act[DescribeVpcsInput, *DescribeVpcsOutput](),
-	act[RunInstancesInput, *RunInstancesOutput](),
-	act[TerminateInstancesInput, *TerminateInstancesOutput](),
-)
-
-var stsActions = table(act[GetCallerIdentityInput, *GetCallerIdentityOutput]())
-
-// jsonActions are those of the JSON 1.1 protocol, by X-Amz-Target prefix.
-var jsonActions = map[string]map[string]action{
-	"AmazonSSM": table(
-		act[GetParameterInput, *GetParameterOutput](),
-		act[GetParametersInput, *GetParametersOutput](),
-		act[GetParametersByPathInput, *GetParametersByPathOutput](),
-	),
-	"AWSPriceListService": table(act[GetProductsInput, *GetProductsOutput]()),
-}
-
-// Common is what every request to EC2 may carry.
-type Common struct{ DryRun bool }
-
-func (c Common) dryRun() bool { return c.DryRun }
-
-// Response is what every answer carries.
-type Response struct {
-	RequestID string `xml:"requestId" json:"-"`
-}
-
-func (r *Response) setRequestID(id string) { r.RequestID = id }
-
-// Done is an answer that says no more than that.
-type Done struct {
-	Response
-	Return bool `xml:"return"`
-}
-
 // Handler returns the HTTP face: the AWS protocols on every path, and the
 // control endpoint under /_sim/.
 func (c *Cloud) Handler() http.Handler {
 	mux := http.NewServeMux()
 	c.addControl(mux)
+	mux.HandleFunc("GET /clusters/{name}", c.serveEKS)
+	mux.HandleFunc("POST /clusters", c.serveEKS)
 	mux.HandleFunc("/", c.serveAWS)
 	return mux
 }
@@ -144,7 +66,7 @@ func (c *Cloud) serveAWS(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if target := r.Header.Get("X-Amz-Target"); target != "" {
-		c.serveJSON(w, target, body)
+		c.serveJSON(w, r, target, body)
 		return
 	}
 	values, err := url.ParseQuery(string(body))
@@ -158,8 +80,6 @@ func (c *Cloud) serveAWS(w http.ResponseWriter, r *http.Request) {
 	service := "ec2"
 	if m := scope.FindStringSubmatch(r.Header.Get("Authorization")); m != nil {
 		service = m[1]
-	} else if stsActions[values.Get("Action")].call != nil {
-		service = "sts"
 	}
 	c.serveQuery(w, service, values)
 }
@@ -179,8 +99,7 @@ func dropped(e *Error) {
 
 func (c *Cloud) serveQuery(w http.ResponseWriter, service string, values url.Values) {
 	id, name := c.newRequestID(), values.Get("Action")
-	actions := map[string]map[string]action{"ec2": ec2Actions, "sts": stsActions}[service]
-	a, ok := actions[name]
+	a, ok := queryServices[service].actions[name]
 	if !ok {
 		writeXMLError(w, service, errorf("InvalidAction", "The action %s is not valid for this web service (%s).", name, service), id)
 		return
@@ -191,33 +110,50 @@ func (c *Cloud) serveQuery(w http.ResponseWriter, service string, values url.Val
 	if err == nil {
 		out, err = a.call(c, in)
 	}
+	var body []byte
+	if err == nil {
+		body, err = queryAnswer(service, name, out, id)
+	}
 	if err != nil {
-		var e *Error
-		errors.As(err, &e)
+		e := asError(err)
 		dropped(e)
 		writeXMLError(w, service, e, id)
 		return
 	}
-	start := xml.StartElement{Name: xml.Name{Local: name + "Response"}}
-	namespace := "http://ec2.amazonaws.com/doc/2016-11-15/"
-	var content any
-	if service == "sts" {
-		namespace = "https://sts.amazonaws.com/doc/2011-06-15/"
-		content = struct {
-			Result   any    `xml:"GetCallerIdentityResult"`
-			Metadata string `xml:"ResponseMetadata>RequestId"`
-		}{out, id}
-	} else {
-		content = withRequestID(out, id)
-	}
-	start.Attr = []xml.Attr{{Name: xml.Name{Local: "xmlns"}, Value: namespace}}
+	write(w, "text/xml;charset=UTF-8", http.StatusOK, id, body)
+}
+
+// queryAnswer writes <NameResponse>: with the fields of the answer for EC2,
+// with <NameResult> and <ResponseMetadata> for the others.
+func queryAnswer(service, name string, out any, id string) ([]byte, error) {
+	element := func(name string) xml.StartElement { return xml.StartElement{Name: xml.Name{Local: name}} }
+	start := element(name + "Response")
+	start.Attr = []xml.Attr{{Name: xml.Name{Local: "xmlns"}, Value: queryServices[service].namespace}}
 	var b bytes.Buffer
 	b.WriteString(xml.Header)
-	if err := xml.NewEncoder(&b).EncodeElement(content, start); err != nil {
-		writeXMLError(w, service, errorf("InternalError", "encoding the answer: %v", err), id)
-		return
+	e := xml.NewEncoder(&b)
+	if service == "ec2" {
+		err := e.EncodeElement(withRequestID(out, id), start)
+		return b.Bytes(), err
 	}
-	write(w, "text/xml;charset=UTF-8", http.StatusOK, id, b.Bytes())
+	err := e.EncodeToken(start)
+	if _, none := out.(*Nothing); !none {
+		err = errors.Join(err, e.EncodeElement(out, element(name+"Result")))
+	}
+	type metadata struct {
+		ID string `xml:"RequestId"`
+	}
+	err = errors.Join(err, e.EncodeElement(metadata{id}, element("ResponseMetadata")), e.EncodeToken(start.End()), e.Close())
+	return b.Bytes(), err
+}
+
+// asError gives errors of encoding the form of an answer.
+func asError(err error) *Error {
+	var e *Error
+	if !errors.As(err, &e) {
+		e = errorf("InternalError", "%v", err)
+	}
+	return e
 }
 
 // withRequestID returns a shallow copy of an answer with the id set; the
@@ -247,17 +183,22 @@ func writeXMLError(w http.ResponseWriter, service string, e *Error, id string) {
 	write(w, "text/xml;charset=UTF-8", e.status(), id, append([]byte(xml.Header), b...))
 }
 
-func (c *Cloud) serveJSON(w http.ResponseWriter, target string, body []byte) {
+func (c *Cloud) serveJSON(w http.ResponseWriter, r *http.Request, target string, body []byte) {
 	id := c.newRequestID()
 	prefix, name, _ := strings.Cut(target, ".")
+	service := jsonServices[prefix]
 	answer := func(status int, v any) {
 		b, _ := json.Marshal(v)
-		write(w, "application/x-amz-json-1.1", status, id, b)
+		write(w, "application/x-amz-json-"+cmp.Or(service.version, "1.1"), status, id, b)
 	}
 	refuse := func(e *Error) {
+		dropped(e)
+		if old := queryCodes[e.Code]; old != "" && prefix == "AmazonSQS" {
+			w.Header().Set("X-Amzn-Query-Error", old+";Sender")
+		}
 		answer(e.status(), map[string]string{"__type": e.Code, "message": e.Message})
 	}
-	a, ok := jsonActions[prefix][name]
+	a, ok := service.actions[name]
 	if !ok {
 		refuse(errorf("UnknownOperationException", "The operation %s is not known.", target))
 		return
@@ -267,12 +208,12 @@ func (c *Cloud) serveJSON(w http.ResponseWriter, target string, body []byte) {
 		refuse(errorf("SerializationException", "%v", err))
 		return
 	}
+	if p, ok := in.(*ReceiveMessageInput); ok {
+		c.await(r.Context(), p)
+	}
 	out, err := a.call(c, in)
 	if err != nil {
-		var e *Error
-		errors.As(err, &e)
-		dropped(e)
-		refuse(e)
+		refuse(asError(err))
 		return
 	}
 	answer(http.StatusOK, out)

@@ -78,6 +78,7 @@ func TestErrorsOnTheWire(t *testing.T) {
 		return `<?xml version="1.0" encoding="UTF-8"?>` + "\n<Response><Errors><Error><Code>" + code + "</Code><Message>" + message + "</Message></Error></Errors><RequestID>ID</RequestID></Response>"
 	}
 	sts := "AWS4-HMAC-SHA256 Credential=KEY/20300101/us-west-2/sts/aws4_request, SignedHeaders=host, Signature=0"
+	iam := strings.Replace(sts, "/sts/", "/iam/", 1)
 	sqs := "AWS4-HMAC-SHA256 Credential=KEY/20300101/us-west-2/sqs/aws4_request, SignedHeaders=host, Signature=0"
 	for name, test := range map[string]struct {
 		target, body, auth string
@@ -97,8 +98,12 @@ func TestErrorsOnTheWire(t *testing.T) {
 		"fleet of no type":  {body: "Action=CreateFleet", status: 400, want: ec2Error("UnsupportedOperation", "The simulation knows fleets of type instant only, not &#39;maintain&#39;.")},
 		"identity":          {body: "Action=GetCallerIdentity", auth: sts, status: 200, want: `<?xml version="1.0" encoding="UTF-8"?>` + "\n" + `<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult><Arn>arn:aws:sts::123456789012:assumed-role/karpenter/simulated</Arn><UserId>AROASIMULATED:simulated</UserId><Account>123456789012</Account></GetCallerIdentityResult><ResponseMetadata><RequestId>ID</RequestId></ResponseMetadata></GetCallerIdentityResponse>`},
 		"service by scope":  {body: "Action=DescribeInstances", auth: sts, status: 400, want: `<?xml version="1.0" encoding="UTF-8"?>` + "\n<ErrorResponse><Error><Code>InvalidAction</Code><Message>The action DescribeInstances is not valid for this web service (sts).</Message></Error><RequestId>ID</RequestId></ErrorResponse>"},
-		"queues are to come": {target: "AmazonSQS.ReceiveMessage", body: "{}", auth: sqs, status: 400,
-			want: `{"__type":"UnknownOperationException","message":"The operation AmazonSQS.ReceiveMessage is not known."}`},
+		"unknown operation": {target: "AmazonSQS.StartMessageMoveTask", body: "{}", auth: sqs, status: 400,
+			want: `{"__type":"UnknownOperationException","message":"The operation AmazonSQS.StartMessageMoveTask is not known."}`},
+		"no queue": {target: "AmazonSQS.ReceiveMessage", body: "{}", auth: sqs, status: 400,
+			want: `{"__type":"QueueDoesNotExist","message":"The specified queue does not exist."}`},
+		"no profile": {body: "Action=GetInstanceProfile&InstanceProfileName=x", auth: iam, status: 404,
+			want: `<?xml version="1.0" encoding="UTF-8"?>` + "\n<ErrorResponse><Error><Code>NoSuchEntity</Code><Message>Instance Profile x cannot be found.</Message></Error><RequestId>ID</RequestId></ErrorResponse>"},
 		"parameter": {target: "AmazonSSM.GetParameter", body: `{"Name":"/x"}`, status: 400,
 			want: `{"__type":"ParameterNotFound","message":"Systems Manager could not find the parameter /x."}`},
 		"not JSON": {target: "AmazonSSM.GetParameter", body: `Name=x`, status: 400,

@@ -25,8 +25,12 @@ type World struct {
 	// price.
 	Types  []catalog.Row
 	Offers []Offer
-	// InstanceProfiles are the known ones; nil accepts every name.
+	// InstanceProfiles are the known ones besides those made by calls; nil
+	// accepts every name. Roles likewise.
 	InstanceProfiles []string
+	Roles            []string
+	// Clusters are those that EKS knows.
+	Clusters []Cluster
 }
 
 // Offer is an instance type in a zone. A price of 0 means that it is not sold
@@ -78,9 +82,9 @@ type SecurityGroup struct {
 type Image struct {
 	ID, Name, Description string
 	// Arch is x86_64 or arm64; State available, pending or failed; Created
-	// RFC 3339.
-	Arch, State, Created string
-	Owner, OwnerAlias    string
+	// and Deprecated RFC 3339.
+	Arch, State, Created, Deprecated string
+	Owner, OwnerAlias                string
 	// RootDevice is its device name, RootGiB its size.
 	RootDevice string
 	RootGiB    int
@@ -91,7 +95,7 @@ type Image struct {
 func (w World) clone() World {
 	w.Subnets, w.SecurityGroups = slices.Clone(w.Subnets), slices.Clone(w.SecurityGroups)
 	w.Images, w.VPCs = slices.Clone(w.Images), slices.Clone(w.VPCs)
-	w.Types, w.Offers = slices.Clone(w.Types), slices.Clone(w.Offers)
+	w.Types, w.Offers, w.Clusters = slices.Clone(w.Types), slices.Clone(w.Offers), slices.Clone(w.Clusters)
 	for i := range w.Subnets {
 		w.Subnets[i].Tags, w.Subnets[i].used = maps.Clone(w.Subnets[i].Tags), nil
 	}
