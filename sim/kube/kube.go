@@ -84,6 +84,9 @@ type Event struct {
 	kind     *kind
 }
 
+// Kind is the kind of the object.
+func (e Event) Kind() string { return e.kind.gvk.Kind }
+
 // Object is the new state, or the last one of what is gone.
 func (e Event) Object() client.Object {
 	if e.New != nil {
@@ -198,12 +201,22 @@ func (c *Cluster) kindOf(o runtime.Object) (*kind, error) {
 	return nil, fmt.Errorf("%T: no such kind in the scheme of the simulated cluster", o)
 }
 
-// Subscribe calls f for every change from now on, in order, after the write has
-// ended; f may call the cluster.
+// Subscribe calls f for everything that is there, as if it had just been
+// created, by kind and key, and then for every change, in order, after the write
+// has ended; f may call the cluster.
 func (c *Cluster) Subscribe(f func(Event)) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	var known []Event
+	for _, k := range c.sorted {
+		for _, e := range k.list {
+			known = append(known, Event{Version: c.version, New: e.obj, kind: k})
+		}
+	}
 	c.subscribers = append(c.subscribers, f)
+	c.mu.Unlock()
+	for _, e := range known {
+		f(e)
+	}
 }
 
 // Version is the resource version of the last change.

@@ -292,7 +292,9 @@ func TestPodsGoGracefully(t *testing.T) {
 }
 
 func TestPatches(t *testing.T) {
-	p := pod("p", func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "side", Image: "s:1"}) })
+	p := pod("p", func(p *corev1.Pod) {
+		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "side", Image: "s:1"})
+	})
 	w := newWorld(t, p, claim("c"))
 	ctx := t.Context()
 	patch := func(o client.Object, kind types.PatchType, body string) error {

@@ -54,6 +54,14 @@ func (c *Cluster) defaultPod(p *corev1.Pod) {
 	}
 }
 
+// gate says on a new pod that it is held back, as the API server does.
+func gate(p *corev1.Pod) {
+	if len(p.Spec.SchedulingGates) > 0 {
+		setPodCondition(p, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+			Reason: corev1.PodReasonSchedulingGated, Message: "Scheduling is blocked due to non-empty scheduling gates"})
+	}
+}
+
 // defaultRequests asks for the limit of what has a limit and no request.
 func defaultRequests(r *corev1.ResourceRequirements) {
 	for name, limit := range r.Limits {

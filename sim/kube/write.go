@@ -111,6 +111,7 @@ func (c *Cluster) create(ctx context.Context, k *kind, obj client.Object, dry bo
 	}
 	if pod, ok := obj.(*corev1.Pod); ok {
 		c.defaultPod(pod)
+		gate(pod)
 	}
 	c.born(k, obj)
 	if err := c.admit(ctx, k, nil, obj); err != nil {
