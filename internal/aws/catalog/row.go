@@ -53,6 +53,9 @@ type Stated struct {
 	Capacity, Allocatable []quantity.Amount
 	// Labels are further labels of the type.
 	Labels map[string]string
+	// Prices by market and zone; nil: the price lists hold. What has none is not
+	// sold.
+	Prices map[string]map[string]quantity.Price
 }
 
 // Accelerator is one kind of device of an instance type.
