@@ -1,12 +1,12 @@
 // Package admission holds the rules of the API as functions: what an object
 // means where it says nothing (Default…), and what is wrong with it
-// (Validate…).
+// (Validate…, which takes objects with and without their defaults).
 //
 // It is pure and imports the API types and core/label only. The CRDs carry the
 // same rules as schema and CEL, so the API server refuses most wrong objects
 // before anybody reads them; this package serves objects that never saw an API
 // server, and what CEL cannot say (the inline provider). Both are held to the
-// tables in testdata. Defaults are never written into a user's object.
+// objects of test/admission. Defaults are never written into a user's object.
 package admission
 
 import (
@@ -14,10 +14,17 @@ import (
 	"regexp"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
 
+	awsv1 "karpenter/api/aws/v1"
+	awsv1alpha1 "karpenter/api/aws/v1alpha1"
+	karpv1 "karpenter/api/v1"
+	"karpenter/api/v1alpha5"
 	"karpenter/internal/core/label"
 )
 
@@ -42,6 +49,48 @@ func invalid(kind, name string, problems field.ErrorList) error {
 	return &InvalidError{Kind: kind, Name: name, Problems: problems}
 }
 
+// Check reads one object of the API in YAML or JSON, strictly, and returns what
+// is wrong with it, as the API server and the controller together would say.
+func Check(object []byte) error {
+	text, err := yaml.YAMLToJSONStrict(object)
+	if err != nil {
+		return err
+	}
+	var head metav1.TypeMeta
+	if err := json.Unmarshal(text, &head); err != nil {
+		return fmt.Errorf("must be an object: %w", err)
+	}
+	for _, k := range kinds {
+		if k.version.String() == head.APIVersion && k.kind == head.Kind {
+			return k.check(text)
+		}
+	}
+	return fmt.Errorf("kind %s of %s is not of this API", head.Kind, head.APIVersion)
+}
+
+// kinds are those of the API.
+var kinds = []struct {
+	version schema.GroupVersion
+	kind    string
+	check   func(text []byte) error
+}{
+	{v1alpha5.GroupVersion, v1alpha5.Kind, checker(ValidateProvisioner)},
+	{awsv1alpha1.GroupVersion, awsv1alpha1.Kind, checker(ValidateAWSNodeTemplate)},
+	{karpv1.GroupVersion, karpv1.KindNodePool, checker(ValidateNodePool)},
+	{awsv1.GroupVersion, awsv1.Kind, checker(ValidateEC2NodeClass)},
+	{karpv1.GroupVersion, karpv1.Kind, checker(ValidateNodeClaim)},
+}
+
+func checker[T any](validate func(*T) error) func([]byte) error {
+	return func(text []byte) error {
+		object := new(T)
+		if err := decode(text, object); err != nil {
+			return err
+		}
+		return validate(object)
+	}
+}
+
 // decode reads JSON into a wire type; a field that the type does not have is
 // an error.
 func decode(text []byte, into any) error {
@@ -62,6 +111,21 @@ func objectName(name string) field.ErrorList {
 	}
 	return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), name,
 		"must start with a lower-case letter, hold only lower-case letters, digits and '-', not end in '-', and be at most 63 characters long")}
+}
+
+// dns1123 is what the API server itself takes for a name.
+var dns1123 = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+
+const longestLabel = 63
+
+// labelName checks metadata.name of the kinds of v1 whose name becomes the
+// value of a label.
+func labelName(name string) field.ErrorList {
+	if len(name) <= longestLabel && dns1123.MatchString(name) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), name,
+		"must hold only lower-case letters, digits, '-' and '.', begin and end with a letter or digit, and not be longer than 63 characters, because it becomes the value of a label")}
 }
 
 // key checks that a label or taint key is a qualified name.

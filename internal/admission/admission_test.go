@@ -1,10 +1,7 @@
 package admission
 
 import (
-	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,89 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
-	awsv1alpha1 "karpenter/api/aws/v1alpha1"
-	karpv1 "karpenter/api/v1"
 	"karpenter/api/v1alpha5"
 )
-
-// table is a file of cases: see testdata. The CRDs are held to the same files.
-type table struct {
-	APIVersion string         `json:"apiVersion"`
-	Kind       string         `json:"kind"`
-	Base       map[string]any `json:"base"`
-	Cases      []struct {
-		Case     string         `json:"case"`
-		Metadata map[string]any `json:"metadata"`
-		Spec     map[string]any `json:"spec"`
-		Without  []string       `json:"without"`
-		Reject   []string       `json:"reject"`
-	} `json:"cases"`
-}
-
-func TestTables(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.yaml")
-	if err != nil || len(files) != 3 {
-		t.Fatalf("tables: %q, %v", files, err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var tab table
-		if err := yaml.UnmarshalStrict(text, &tab); err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
-		for _, c := range tab.Cases {
-			t.Run(tab.Kind+"/"+c.Case, func(t *testing.T) {
-				spec, meta := map[string]any{}, map[string]any{"name": "test"}
-				overlay(spec, tab.Base)
-				for _, k := range c.Without {
-					delete(spec, k)
-				}
-				overlay(spec, c.Spec)
-				overlay(meta, c.Metadata)
-				text, err := json.Marshal(map[string]any{"apiVersion": tab.APIVersion, "kind": tab.Kind, "metadata": meta, "spec": spec})
-				if err != nil {
-					t.Fatal(err)
-				}
-				check(t, validate(t, tab.Kind, text), c.Reject)
-			})
-		}
-	}
-}
-
-func overlay(to, from map[string]any) {
-	for k, v := range from {
-		to[k] = v
-	}
-}
-
-func validate(t *testing.T, kind string, text []byte) error {
-	t.Helper()
-	switch kind {
-	case v1alpha5.Kind:
-		p := &v1alpha5.Provisioner{}
-		if err := decode(text, p); err != nil {
-			return err
-		}
-		return ValidateProvisioner(p)
-	case awsv1alpha1.Kind:
-		a := &awsv1alpha1.AWSNodeTemplate{}
-		if err := decode(text, a); err != nil {
-			return err
-		}
-		return ValidateAWSNodeTemplate(a)
-	case karpv1.Kind:
-		c := &karpv1.NodeClaim{}
-		if err := decode(text, c); err != nil {
-			return err
-		}
-		return ValidateNodeClaim(c)
-	}
-	t.Fatalf("no rules for kind %s", kind)
-	return nil
-}
 
 // check compares the words only where the object could be read at all.
 func check(t *testing.T, err error, words []string) {

@@ -33,13 +33,7 @@ func ValidateAWSNodeTemplate(t *awsv1alpha1.AWSNodeTemplate) error {
 
 // awsSettings checks what a template and an inline provider have in common.
 func awsSettings(path *field.Path, a *awsv1alpha1.AWS) field.ErrorList {
-	var errs field.ErrorList
-	oneOf := func(at *field.Path, v *string, allowed ...string) {
-		if v != nil && !slices.Contains(allowed, *v) {
-			errs = append(errs, field.NotSupported(at, *v, allowed))
-		}
-	}
-	oneOf(path.Child("amiFamily"), a.AMIFamily, awsv1alpha1.AMIFamilyAL2, awsv1alpha1.AMIFamilyAL2023,
+	errs := oneOf(path.Child("amiFamily"), a.AMIFamily, awsv1alpha1.AMIFamilyAL2, awsv1alpha1.AMIFamilyAL2023,
 		awsv1alpha1.AMIFamilyBottlerocket, awsv1alpha1.AMIFamilyUbuntu, awsv1alpha1.AMIFamilyCustom)
 	if len(a.SubnetSelector) == 0 {
 		errs = append(errs, field.Required(path.Child("subnetSelector"), "for example {Name: my-subnet*} or {aws-ids: subnet-0123456789abcdef0}"))
@@ -51,30 +45,31 @@ func awsSettings(path *field.Path, a *awsv1alpha1.AWS) field.ErrorList {
 	errs = append(errs, selector(path.Child("securityGroupSelector"), a.SecurityGroupSelector, "sg")...)
 	errs = append(errs, tags(path.Child("tags"), a.Tags)...)
 	if m := a.MetadataOptions; m != nil {
-		at := path.Child("metadataOptions")
-		oneOf(at.Child("httpEndpoint"), m.HTTPEndpoint, "enabled", "disabled")
-		oneOf(at.Child("httpProtocolIPv6"), m.HTTPProtocolIPv6, "enabled", "disabled")
-		oneOf(at.Child("httpTokens"), m.HTTPTokens, "optional", "required")
-		if n := m.HTTPPutResponseHopLimit; n != nil && (*n < 1 || *n > 64) {
-			errs = append(errs, field.Invalid(at.Child("httpPutResponseHopLimit"), *n, "must be between 1 and 64"))
-		}
+		errs = append(errs, metadataOptions(path.Child("metadataOptions"), m)...)
 	}
-	seen := map[string]bool{}
-	for i, d := range a.BlockDeviceMappings {
-		at := path.Child("blockDeviceMappings").Index(i)
-		errs = append(errs, disk(at, d)...)
-		if name := d.DeviceName; name != nil {
-			if seen[*name] {
-				errs = append(errs, field.Invalid(at.Child("deviceName"), *name, "blockDeviceMappings must not hold the same deviceName twice"))
-			}
-			seen[*name] = true
-		}
-	}
+	errs = append(errs, disks(path.Child("blockDeviceMappings"), a.BlockDeviceMappings)...)
 	if a.LaunchTemplate != nil {
 		errs = append(errs, notWithLaunchTemplate(path.Child("amiFamily"), a.AMIFamily != nil)...)
 		errs = append(errs, notWithLaunchTemplate(path.Child("instanceProfile"), a.InstanceProfile != nil)...)
 		errs = append(errs, notWithLaunchTemplate(path.Child("metadataOptions"), a.MetadataOptions != nil)...)
 		errs = append(errs, notWithLaunchTemplate(path.Child("blockDeviceMappings"), a.BlockDeviceMappings != nil)...)
+	}
+	return errs
+}
+
+func oneOf(path *field.Path, v *string, allowed ...string) field.ErrorList {
+	if v == nil || slices.Contains(allowed, *v) {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(path, *v, allowed)}
+}
+
+func metadataOptions(path *field.Path, m *awsv1alpha1.MetadataOptions) field.ErrorList {
+	errs := oneOf(path.Child("httpEndpoint"), m.HTTPEndpoint, "enabled", "disabled")
+	errs = append(errs, oneOf(path.Child("httpProtocolIPv6"), m.HTTPProtocolIPv6, "enabled", "disabled")...)
+	errs = append(errs, oneOf(path.Child("httpTokens"), m.HTTPTokens, "optional", "required")...)
+	if n := m.HTTPPutResponseHopLimit; n != nil && (*n < 1 || *n > 64) {
+		errs = append(errs, field.Invalid(path.Child("httpPutResponseHopLimit"), *n, "must be between 1 and 64"))
 	}
 	return errs
 }
@@ -90,10 +85,7 @@ func notWithLaunchTemplate(path *field.Path, set bool) field.ErrorList {
 const mostTags = 40
 
 func tags(path *field.Path, list map[string]string) field.ErrorList {
-	var errs field.ErrorList
-	if len(list) > mostTags {
-		errs = append(errs, field.TooMany(path, len(list), mostTags))
-	}
+	errs := most(path, len(list), mostTags)
 	for _, k := range sortedKeys(list) {
 		switch {
 		case k == "":
@@ -107,9 +99,11 @@ func tags(path *field.Path, list map[string]string) field.ErrorList {
 	return errs
 }
 
+const mostSelectors = 50
+
 // selector checks the entries of a selector for things with ids of this kind.
 func selector(path *field.Path, s map[string]string, kind string) field.ErrorList {
-	var errs field.ErrorList
+	errs := most(path, len(s), mostSelectors)
 	for _, k := range sortedKeys(s) {
 		if k == "" || s[k] == "" {
 			errs = append(errs, field.Invalid(path.Key(k), s[k], "must not hold an empty key or value; use '*' for any value"))
@@ -133,8 +127,26 @@ var (
 	leastVolume    = resource.MustParse("1G")
 	greatestVolume = resource.MustParse("64T")
 	longestDevice  = 127
-	volumeTypes    = []string{"standard", "io1", "io2", "gp2", "sc1", "st1", "gp3"}
+	// mostDisks: more would make the rules of the CRD too dear.
+	mostDisks   = 30
+	volumeTypes = []string{"standard", "io1", "io2", "gp2", "sc1", "st1", "gp3"}
 )
+
+func disks(path *field.Path, list []awsv1alpha1.BlockDeviceMapping) field.ErrorList {
+	errs := most(path, len(list), mostDisks)
+	seen := map[string]bool{}
+	for i, d := range list {
+		at := path.Index(i)
+		errs = append(errs, disk(at, d)...)
+		if name := d.DeviceName; name != nil {
+			if seen[*name] {
+				errs = append(errs, field.Invalid(at.Child("deviceName"), *name, "blockDeviceMappings must not hold the same deviceName twice"))
+			}
+			seen[*name] = true
+		}
+	}
+	return errs
+}
 
 func disk(path *field.Path, d awsv1alpha1.BlockDeviceMapping) field.ErrorList {
 	var errs field.ErrorList

@@ -18,18 +18,11 @@ var (
 	reservable = []corev1.ResourceName{"cpu", "memory", "ephemeral-storage", "pid"}
 	signals    = []string{"memory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available", "imagefs.inodesFree", "pid.available"}
 	percentage = regexp.MustCompile(`^(100([.]0*)?|[0-9]{1,2}([.][0-9]*)?)%$`)
-	runtimes   = []string{"containerd", "dockerd"}
 )
 
-func kubelet(path *field.Path, k *v1alpha5.KubeletConfiguration) field.ErrorList {
-	if k == nil {
-		return nil
-	}
-	var errs field.ErrorList
-	if r := k.ContainerRuntime; r != nil && !slices.Contains(runtimes, *r) {
-		errs = append(errs, field.NotSupported(path.Child("containerRuntime"), *r, runtimes))
-	}
-	errs = append(errs, notNegative(path.Child("maxPods"), k.MaxPods)...)
+// kubelet checks the settings that both generations have.
+func kubelet(path *field.Path, k *v1alpha5.Kubelet) field.ErrorList {
+	errs := notNegative(path.Child("maxPods"), k.MaxPods)
 	errs = append(errs, notNegative(path.Child("podsPerCore"), k.PodsPerCore)...)
 	errs = append(errs, notNegative(path.Child("evictionMaxPodGracePeriod"), k.EvictionMaxPodGracePeriod)...)
 	errs = append(errs, reserved(path.Child("systemReserved"), k.SystemReserved)...)
@@ -79,7 +72,7 @@ func thresholds(path *field.Path, list map[string]v1alpha5.EvictionThreshold) fi
 
 // gracePeriods checks that each soft threshold has a grace period, and that
 // nothing else has.
-func gracePeriods(path *field.Path, k *v1alpha5.KubeletConfiguration) field.ErrorList {
+func gracePeriods(path *field.Path, k *v1alpha5.Kubelet) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range sortedKeys(k.EvictionSoft) {
 		if _, ok := k.EvictionSoftGracePeriod[name]; !ok {

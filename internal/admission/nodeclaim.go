@@ -1,7 +1,7 @@
 package admission
 
 import (
-	"regexp"
+	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -9,18 +9,41 @@ import (
 	karpv1 "karpenter/api/v1"
 )
 
-var expiry = regexp.MustCompile(`^(([0-9]+(s|m|h))+|Never)$`)
+// DefaultNodeClaim returns a copy of the claim with what it means where it says
+// nothing, as the schema has it.
+func DefaultNodeClaim(c *karpv1.NodeClaim) *karpv1.NodeClaim {
+	out := c.DeepCopy()
+	if out.Spec.ExpireAfter == "" {
+		out.Spec.ExpireAfter = string(karpv1.DefaultExpireAfter)
+	}
+	return out
+}
 
 // ValidateNodeClaim returns an *InvalidError with everything that is wrong
 // with the claim, or nil.
 func ValidateNodeClaim(c *karpv1.NodeClaim) error {
-	spec := field.NewPath("spec")
-	var errs field.ErrorList
-	if c.Spec.Requirements == nil {
-		errs = append(errs, field.Required(spec.Child("requirements"), "may be an empty list"))
+	c, spec := DefaultNodeClaim(c), field.NewPath("spec")
+	errs := requirements(spec.Child("requirements"), c.Spec.Requirements)
+	errs = append(errs, taints(spec, c.Spec.Taints, c.Spec.StartupTaints)...)
+	errs = append(errs, amounts(spec.Child("resources", "requests"), c.Spec.Resources.Requests)...)
+	errs = append(errs, nodeClassRef(spec.Child("nodeClassRef"), c.Spec.NodeClassRef)...)
+	errs = append(errs, durationOrNever(spec.Child("expireAfter"), karpv1.DurationOrNever(c.Spec.ExpireAfter))...)
+	if g := c.Spec.TerminationGracePeriod; g != nil {
+		errs = append(errs, duration(spec.Child("terminationGracePeriod"), karpv1.Duration(g.Duration.String()))...)
 	}
-	for i, r := range c.Spec.Requirements {
-		at := spec.Child("requirements").Index(i)
+	return invalid(karpv1.Kind, c.Name, errs)
+}
+
+// requirements checks the form of a list of requirements. Which keys may be
+// used is a matter of the kind of object.
+func requirements(path *field.Path, list []karpv1.Requirement) field.ErrorList {
+	if list == nil {
+		return field.ErrorList{field.Required(path, "may be an empty list")}
+	}
+	errs := most(path, len(list), mostEntries)
+	for i, r := range list {
+		at := path.Index(i)
+		errs = append(errs, most(at.Child("values"), len(r.Values), 2000)...)
 		least := 0
 		if r.MinValues != nil {
 			least = *r.MinValues
@@ -31,18 +54,19 @@ func ValidateNodeClaim(c *karpv1.NodeClaim) error {
 		errs = append(errs, requirementForm(at, requirement{r.Key, string(r.Operator), r.Values, least},
 			[]string{"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte"})...)
 	}
-	ref, at := c.Spec.NodeClassRef, spec.Child("nodeClassRef")
+	return errs
+}
+
+func nodeClassRef(path *field.Path, ref karpv1.NodeClassRef) field.ErrorList {
+	var errs field.ErrorList
 	if ref.Group == "" || strings.Contains(ref.Group, "/") {
-		errs = append(errs, field.Invalid(at.Child("group"), ref.Group, "must be an API group without version, for example karpenter.k8s.aws"))
+		errs = append(errs, field.Invalid(path.Child("group"), ref.Group, "must be an API group without version, for example karpenter.k8s.aws"))
 	}
 	if ref.Kind == "" {
-		errs = append(errs, field.Required(at.Child("kind"), "for example AWSNodeTemplate"))
+		errs = append(errs, field.Required(path.Child("kind"), "for example EC2NodeClass"))
 	}
 	if ref.Name == "" {
-		errs = append(errs, field.Required(at.Child("name"), "the name of the object with the cloud settings"))
+		errs = append(errs, field.Required(path.Child("name"), fmt.Sprintf("the name of the %s", ref.Kind)))
 	}
-	if e := c.Spec.ExpireAfter; e != "" && !expiry.MatchString(e) {
-		errs = append(errs, field.Invalid(spec.Child("expireAfter"), e, "must be a duration in hours, minutes and seconds, such as 720h, or Never"))
-	}
-	return invalid(karpv1.Kind, c.Name, errs)
+	return errs
 }

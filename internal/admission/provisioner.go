@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -13,6 +12,8 @@ import (
 	"karpenter/api/v1alpha5"
 	"karpenter/internal/core/label"
 )
+
+var runtimes = []string{"containerd", "dockerd"}
 
 // Keys of requirements that open or close the choice of instance types; where
 // one of them is named, none is defaulted.
@@ -61,10 +62,16 @@ func ValidateProvisioner(p *v1alpha5.Provisioner) error {
 	errs = append(errs, annotations(spec.Child("annotations"), p.Spec.Annotations)...)
 	errs = append(errs, provisionerLabels(spec.Child("labels"), p.Spec.Labels)...)
 	errs = append(errs, taints(spec, p.Spec.Taints, p.Spec.StartupTaints)...)
+	errs = append(errs, most(spec.Child("requirements"), len(p.Spec.Requirements), mostEntries)...)
 	for i, r := range p.Spec.Requirements {
 		errs = append(errs, provisionerRequirement(spec.Child("requirements").Index(i), r)...)
 	}
-	errs = append(errs, kubelet(spec.Child("kubeletConfiguration"), p.Spec.KubeletConfiguration)...)
+	if k, at := p.Spec.KubeletConfiguration, spec.Child("kubeletConfiguration"); k != nil {
+		if r := k.ContainerRuntime; r != nil && !slices.Contains(runtimes, *r) {
+			errs = append(errs, field.NotSupported(at.Child("containerRuntime"), *r, runtimes))
+		}
+		errs = append(errs, kubelet(at, &k.Kubelet)...)
+	}
 	errs = append(errs, provisionerNumbers(spec, &p.Spec)...)
 	if p.Spec.Provider != nil {
 		if p.Spec.ProviderRef != nil {
@@ -105,7 +112,7 @@ func inlineProvider(path *field.Path, raw []byte) (*awsv1alpha1.AWS, field.Error
 }
 
 func provisionerLabels(path *field.Path, labels map[string]v1alpha5.LabelValue) field.ErrorList {
-	var errs field.ErrorList
+	errs := most(path, len(labels), mostEntries)
 	for _, k := range sortedKeys(labels) {
 		at := path.Key(k)
 		errs = append(errs, key(at, k)...)
@@ -123,80 +130,14 @@ func provisionerLabels(path *field.Path, labels map[string]v1alpha5.LabelValue) 
 }
 
 func provisionerRequirement(path *field.Path, r v1alpha5.Requirement) field.ErrorList {
-	errs := requirementForm(path, requirement{key: r.Key, operator: string(r.Operator), values: r.Values},
-		[]string{"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"})
+	errs := most(path.Child("values"), len(r.Values), 1000)
+	errs = append(errs, requirementForm(path, requirement{key: r.Key, operator: string(r.Operator), values: r.Values},
+		[]string{"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"})...)
 	if ownKey(label.Normalize(r.Key)) {
 		errs = append(errs, field.Forbidden(path.Child("key"), fmt.Sprintf("%s is set by itself; remove this requirement", r.Key)))
 	} else if err := label.Restricted(r.Key); err != nil {
 		errs = append(errs, field.Forbidden(path.Child("key"), err.Error()))
 	}
-	return errs
-}
-
-// Annotations of nodes that users may set although the domain is ours.
-var usersAnnotations = []string{"karpenter.sh/do-not-consolidate", "karpenter.sh/do-not-evict", "karpenter.sh/do-not-disrupt"}
-
-// The API server keeps no object with more than 256 KiB of annotations, and we
-// add to those of the user. A character has 4 bytes at most.
-const (
-	mostAnnotations    = 100
-	longestAnnotations = 32768
-)
-
-func annotations(path *field.Path, list map[string]string) field.ErrorList {
-	var errs field.ErrorList
-	if len(list) > mostAnnotations {
-		errs = append(errs, field.TooMany(path, len(list), mostAnnotations))
-	}
-	size := 0
-	for _, k := range sortedKeys(list) {
-		errs = append(errs, key(path.Key(k), strings.ToLower(k))...) // as the API server does
-		size += utf8.RuneCountInString(k) + utf8.RuneCountInString(list[k])
-		domain, _, _ := strings.Cut(k, "/")
-		if strings.HasSuffix("."+domain, ".karpenter.sh") && !slices.Contains(usersAnnotations, k) {
-			errs = append(errs, field.Forbidden(path.Key(k), fmt.Sprintf("annotation %s is restricted: with annotations of the domain karpenter.sh the controller keeps its own state on nodes; "+
-				"allowed are karpenter.sh/do-not-consolidate, do-not-evict and do-not-disrupt; remove it", k)))
-		}
-	}
-	if size > longestAnnotations {
-		errs = append(errs, field.Invalid(path, size, fmt.Sprintf("annotations must not be longer than %d characters, all keys and values together", longestAnnotations)))
-	}
-	return errs
-}
-
-// Taints with which the controller marks nodes on their way in and out.
-var ownTaints = []string{"karpenter.sh/unregistered", "karpenter.sh/disrupted"}
-
-var effects = []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute, ""}
-
-// taints checks both lists; a pair of key and effect may be in them once.
-func taints(spec *field.Path, taints, startup []v1alpha5.Taint) field.ErrorList {
-	var errs field.ErrorList
-	type pair struct {
-		key    string
-		effect corev1.TaintEffect
-	}
-	seen := map[pair]bool{}
-	check := func(path *field.Path, list []v1alpha5.Taint) {
-		for i, t := range list {
-			at := path.Index(i)
-			errs = append(errs, key(at.Child("key"), t.Key)...)
-			errs = append(errs, value(at.Child("value"), t.Value)...)
-			if slices.Contains(ownTaints, t.Key) {
-				errs = append(errs, field.Forbidden(at.Child("key"), fmt.Sprintf("taint %s is not for users: the controller puts it on nodes and takes it off itself; remove it", t.Key)))
-			}
-			if !slices.Contains(effects, t.Effect) {
-				errs = append(errs, field.NotSupported(at.Child("effect"), t.Effect, effects))
-			}
-			if p := (pair{t.Key, t.Effect}); seen[p] {
-				errs = append(errs, field.Invalid(at, t.Key, "taints and startupTaints together must not hold the same pair of key and effect twice"))
-			} else {
-				seen[p] = true
-			}
-		}
-	}
-	check(spec.Child("taints"), taints)
-	check(spec.Child("startupTaints"), startup)
 	return errs
 }
 
@@ -208,31 +149,7 @@ func provisionerNumbers(spec *field.Path, s *v1alpha5.ProvisionerSpec) field.Err
 			"ttlSecondsAfterEmpty and consolidation.enabled exclude each other: consolidation removes empty nodes already, so drop one of the two"))
 	}
 	if s.Limits != nil {
-		for _, name := range sortedKeys(s.Limits.Resources) {
-			if q := s.Limits.Resources[name]; q.Sign() < 0 {
-				errs = append(errs, field.Invalid(spec.Child("limits", "resources").Key(string(name)), q.String(), "limits must be 0 or more"))
-			}
-		}
+		errs = append(errs, amounts(spec.Child("limits", "resources"), s.Limits.Resources)...)
 	}
-	if w := s.Weight; w != nil && (*w < 1 || *w > 100) {
-		errs = append(errs, field.Invalid(spec.Child("weight"), *w, "must be between 1 and 100"))
-	}
-	return errs
-}
-
-func notNegative[T int32 | int64](path *field.Path, n *T) field.ErrorList {
-	if n == nil || *n >= 0 {
-		return nil
-	}
-	return field.ErrorList{field.Invalid(path, *n, "must be 0 or more")}
-}
-
-// sortedKeys returns the keys of a map in order, so that errors come in order.
-func sortedKeys[M ~map[K]V, K ~string, V any](m M) []K {
-	keys := make([]K, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
+	return append(errs, weight(spec.Child("weight"), s.Weight)...)
 }
