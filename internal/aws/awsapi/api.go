@@ -1,4 +1,5 @@
-// Package awsapi makes the calls to AWS: EC2, SSM, STS and the price list.
+// Package awsapi makes the calls to AWS: EC2, IAM, EKS, SQS, SSM, STS and the
+// price list.
 //
 // It is the only importer of the AWS SDK. It may import cloud, core and the
 // structs of its siblings. What always holds: every method asks for all pages,
@@ -17,7 +18,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go"
@@ -42,7 +46,12 @@ type API struct {
 	ec2     *ec2.Client
 	ssm     *ssm.Client
 	sts     *sts.Client
+	iam     *iam.Client
+	eks     *eks.Client
+	sqs     *sqs.Client
 	pricing *pricing.Client
+
+	queue queueURL
 }
 
 // New prepares the clients; it calls AWS only if the region must be asked for.
@@ -72,6 +81,9 @@ func New(ctx context.Context, c Config) (*API, error) {
 		ec2:    ec2.NewFromConfig(loaded),
 		ssm:    ssm.NewFromConfig(loaded),
 		sts:    sts.NewFromConfig(loaded),
+		iam:    iam.NewFromConfig(loaded),
+		eks:    eks.NewFromConfig(loaded),
+		sqs:    sqs.NewFromConfig(loaded),
 		pricing: pricing.NewFromConfig(loaded, func(o *pricing.Options) {
 			o.Region = priceListRegion(loaded.Region)
 		}),

@@ -20,11 +20,15 @@ import (
 	"karpenter/sim/ec2"
 )
 
-// API calls one simulated region.
-type API struct{ cloud *ec2.Cloud }
+// API calls one simulated region. It is for one goroutine at a time.
+type API struct {
+	cloud *ec2.Cloud
+	// queue remembers the address of the queue that was asked for last.
+	queue struct{ name, url string }
+}
 
 // New returns the API of a region.
-func New(c *ec2.Cloud) *API { return &API{c} }
+func New(c *ec2.Cloud) *API { return &API{cloud: c} }
 
 // Region returns the region in which everything happens.
 func (a *API) Region() string { return a.cloud.Region() }
