@@ -1,13 +1,15 @@
-// Package class keeps the status of AWSNodeTemplates: what their selectors
-// find, and whether machines can be made from them.
+// Package class keeps the status of classes: what their selectors find, and
+// whether machines can be made from them. AWSNodeTemplates and EC2NodeClasses are
+// looked at in the same way.
 //
-// It may import api; the cloud comes through a function that fills in the
-// status.
+// It may import api, cloud and kube; the cloud comes through functions that fill
+// in the status and clear up after a class.
 package class
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -17,11 +19,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"karpenter/api/aws/v1alpha1"
+	awsv1 "karpenter/api/aws/v1"
+	apiv1 "karpenter/api/v1"
 	"karpenter/internal/cloud"
+	"karpenter/internal/kube/convert"
+	"karpenter/internal/kube/dialect"
 	"karpenter/internal/kube/event"
 	"karpenter/internal/kube/feed"
 )
@@ -32,15 +39,17 @@ const (
 	messageMax = 1000
 )
 
-// ConditionReady says whether machines can be made from the class.
-const ConditionReady = "Ready"
-
-// Controller reconciles AWSNodeTemplates.
+// Controller reconciles the classes of one kind.
 type Controller struct {
 	Client client.Client
-	// Resolve finds what the class selects. An error leaves what was found
-	// before.
-	Resolve func(context.Context, *v1alpha1.AWSNodeTemplate) (v1alpha1.AWSNodeTemplateStatus, error)
+	Kind   dialect.Dialect
+	// Resolve finds what the class selects and writes it into the status of the
+	// object, conditions apart. After an error what could not be found stays as
+	// it was.
+	Resolve func(context.Context, client.Object) error
+	// Release takes away what was made in the cloud for a class that goes; nil:
+	// nothing is made.
+	Release func(context.Context, client.Object) error
 	Events  event.Recorder
 	Now     func() time.Time
 	Log     logr.Logger
@@ -48,55 +57,176 @@ type Controller struct {
 
 // Reconcile brings the status of one class up to date.
 func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	t := &v1alpha1.AWSNodeTemplate{}
-	if err := c.Client.Get(ctx, req.NamespacedName, t); err != nil {
+	o := c.Kind.Class()
+	if err := c.Client.Get(ctx, req.NamespacedName, o); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if t.DeletionTimestamp != nil {
-		return reconcile.Result{}, nil
+	if o.GetDeletionTimestamp() != nil {
+		return c.goes(ctx, o)
 	}
-	before := t.DeepCopy()
-	found, err := c.Resolve(ctx, t)
+	if err := c.hold(ctx, o); err != nil {
+		return again(whileNot, err)
+	}
+	before := o.DeepCopyObject().(client.Object)
+	err := c.Resolve(ctx, o)
 	if ctx.Err() != nil {
 		return reconcile.Result{}, ctx.Err()
 	}
-	condition := metav1.Condition{Type: ConditionReady, Status: metav1.ConditionTrue, Reason: "Ready",
-		ObservedGeneration: t.Generation, LastTransitionTime: metav1.NewTime(c.Now())}
-	again := whileReady
+	c.conclude(o, err)
+	after := whileReady
+	if err != nil {
+		after = whileNot
+	}
+	if equality.Semantic.DeepEqual(before, o) {
+		return reconcile.Result{RequeueAfter: after}, nil
+	}
+	return again(after, c.Client.Status().Patch(ctx, o, locked(before)))
+}
+
+// again ends a pass. An object that has changed meanwhile is looked at again.
+func again(after time.Duration, err error) (reconcile.Result, error) {
+	if apierrors.IsConflict(err) {
+		return reconcile.Result{RequeueAfter: time.Second}, nil
+	}
+	return reconcile.Result{RequeueAfter: after}, client.IgnoreNotFound(err)
+}
+
+func locked(before client.Object) client.Patch {
+	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+}
+
+// hold puts our finalizer on a class for which something may be made.
+func (c *Controller) hold(ctx context.Context, o client.Object) error {
+	before := o.DeepCopyObject().(client.Object)
+	if c.Kind.ClassFinalizer == "" || !controllerutil.AddFinalizer(o, c.Kind.ClassFinalizer) {
+		return nil
+	}
+	return c.Client.Patch(ctx, o, locked(before))
+}
+
+// goes lets a class go when no machine refers to it any more, and clears up.
+func (c *Controller) goes(ctx context.Context, o client.Object) (reconcile.Result, error) {
+	if c.Kind.ClassFinalizer == "" || !controllerutil.ContainsFinalizer(o, c.Kind.ClassFinalizer) {
+		return reconcile.Result{}, nil
+	}
+	var claims apiv1.NodeClaimList
+	if err := c.Client.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
+		return reconcile.Result{}, err
+	}
+	var users []string
+	for i := range claims.Items {
+		if c.refers(&claims.Items[i], o.GetName()) {
+			users = append(users, claims.Items[i].Name)
+		}
+	}
+	if len(users) > 0 {
+		c.Events.Event(o, corev1.EventTypeNormal, "WaitingOnNodeClaimTermination", fmt.Sprintf("it goes when no NodeClaim refers to it; there are %d, among them %s", len(users), users[0]))
+		return reconcile.Result{RequeueAfter: whileNot}, nil
+	}
+	if c.Release != nil {
+		if err := c.Release(ctx, o); err != nil {
+			return reconcile.Result{}, fmt.Errorf("clearing up after %s %q: %w", c.Kind.ClassKind, o.GetName(), err)
+		}
+	}
+	before := o.DeepCopyObject().(client.Object)
+	controllerutil.RemoveFinalizer(o, c.Kind.ClassFinalizer)
+	_, err := again(0, c.Client.Patch(ctx, o, locked(before)))
+	return reconcile.Result{}, err
+}
+
+func (c *Controller) refers(claim *apiv1.NodeClaim, class string) bool {
+	r := claim.Spec.NodeClassRef
+	return r.Name == class && r.Kind == c.Kind.ClassKind && r.Group == c.Kind.ClassGroup
+}
+
+// detail is a condition that shows one part of the answer: whether what these
+// fields ask for is there.
+type detail struct {
+	condition, reason string
+	fields            []string
+}
+
+// details of an EC2NodeClass; the last one takes what belongs to no other.
+var details = []detail{
+	{awsv1.ConditionSubnetsReady, awsv1.ReasonSubnetsNotFound, []string{"spec.subnetSelectorTerms"}},
+	{awsv1.ConditionSecurityGroupsReady, awsv1.ReasonSecurityGroupsNotFound, []string{"spec.securityGroupSelectorTerms"}},
+	{awsv1.ConditionAMIsReady, awsv1.ReasonAMINotFound, []string{"spec.amiSelectorTerms", "spec.amiFamily"}},
+	{awsv1.ConditionInstanceProfileReady, awsv1.ReasonInstanceProfileNotFound, []string{"spec.role", "spec.instanceProfile"}},
+	{awsv1.ConditionValidationSucceeded, awsv1.ReasonEC2NodeClassValidationFailed, []string{""}},
+}
+
+// conclude writes the conditions, and tells people of a new problem.
+func (c *Controller) conclude(o client.Object, err error) {
+	ready := metav1.Condition{Type: awsv1.ConditionReady, Status: metav1.ConditionTrue, Reason: awsv1.ConditionReady}
 	var bad *cloud.BadClassError
 	switch {
 	case errors.As(err, &bad):
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, "NotUsable", bad.Field+": "+bad.Problem
-		again = whileNot
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "NotUsable", bad.Field+": "+bad.Problem
 	case err != nil:
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionUnknown, "CloudNotReady", err.Error()
-		again = whileNot
-	default:
-		t.Status.Subnets, t.Status.SecurityGroups, t.Status.AMIs = found.Subnets, found.SecurityGroups, found.AMIs
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionUnknown, "CloudNotReady", err.Error()
 	}
-	if len(condition.Message) > messageMax {
-		condition.Message = strings.ToValidUTF8(condition.Message[:messageMax], "") + "…"
+	if len(ready.Message) > messageMax {
+		ready.Message = strings.ToValidUTF8(ready.Message[:messageMax], "") + "…"
 	}
-	if old := meta.FindStatusCondition(t.Status.Conditions, ConditionReady); err != nil && (old == nil || old.Message != condition.Message) {
-		c.Log.Info("class cannot be used", "awsnodetemplate", t.Name, "reason", condition.Message)
-		c.Events.Event(t, corev1.EventTypeWarning, condition.Reason, condition.Message)
-	}
-	meta.SetStatusCondition(&t.Status.Conditions, condition)
-	if !equality.Semantic.DeepEqual(before.Status, t.Status) {
-		err := c.Client.Status().Patch(ctx, t, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-		if apierrors.IsConflict(err) {
-			return reconcile.Result{RequeueAfter: time.Second}, nil // it has changed, and is looked at again
-		}
-		if client.IgnoreNotFound(err) != nil {
-			return reconcile.Result{}, err
+	if c.Kind.ClassFinalizer != "" {
+		if d := c.detail(o, err, bad, ready.Message); d != nil {
+			ready.Reason = d.reason
 		}
 	}
-	return reconcile.Result{RequeueAfter: again}, nil
+	old := meta.FindStatusCondition(*convert.Conditions(o), ready.Type)
+	if err != nil && (old == nil || old.Message != ready.Message) {
+		c.Log.Info("class cannot be used", strings.ToLower(c.Kind.ClassKind), o.GetName(), "reason", ready.Message)
+		c.Events.Event(o, corev1.EventTypeWarning, ready.Reason, ready.Message)
+	}
+	c.set(o, ready)
 }
 
-// Reconciler is the controller with what it is fed with.
+// detail writes the conditions for parts of the answer, and returns the part that
+// is wrong. Of the others nothing new is known then.
+func (c *Controller) detail(o client.Object, err error, bad *cloud.BadClassError, message string) *detail {
+	var wrong *detail
+	for i := range details {
+		d := &details[i]
+		hit := false
+		for _, f := range d.fields {
+			hit = hit || bad != nil && wrong == nil && strings.HasPrefix(bad.Field, f)
+		}
+		switch {
+		case hit:
+			wrong = d
+			c.set(o, metav1.Condition{Type: d.condition, Status: metav1.ConditionFalse, Reason: d.reason, Message: message})
+		case err == nil:
+			c.set(o, metav1.Condition{Type: d.condition, Status: metav1.ConditionTrue, Reason: d.condition})
+		case meta.FindStatusCondition(*convert.Conditions(o), d.condition) == nil:
+			c.set(o, metav1.Condition{Type: d.condition, Status: metav1.ConditionUnknown, Reason: "AwaitingReconciliation", Message: "not looked at yet"})
+		}
+	}
+	return wrong
+}
+
+func (c *Controller) set(o client.Object, condition metav1.Condition) {
+	condition.ObservedGeneration, condition.LastTransitionTime = o.GetGeneration(), metav1.NewTime(c.Now())
+	meta.SetStatusCondition(convert.Conditions(o), condition)
+}
+
+// Reconciler is the controller with what it is fed with. Our own statuses must
+// not wake it; that a machine has gone may let a class go.
 func (c *Controller) Reconciler() feed.Reconciler {
-	return feed.Reconciler{Reconciler: c, Name: "class", Sources: []feed.Source{
-		{Kind: &v1alpha1.AWSNodeTemplate{}, Matters: feed.Respecified}, // our status must not wake us
-	}}
+	sources := []feed.Source{{Kind: c.Kind.Class(), Matters: respecifiedOrGoing}}
+	if c.Kind.ClassFinalizer != "" {
+		sources = append(sources, feed.Source{Kind: &apiv1.NodeClaim{}, Map: c.classOf, Matters: func(_, after client.Object) bool { return after == nil }})
+	}
+	return feed.Reconciler{Reconciler: c, Name: strings.ToLower(c.Kind.ClassKind), Sources: sources}
+}
+
+func respecifiedOrGoing(before, after client.Object) bool {
+	return feed.Respecified(before, after) || before.GetDeletionTimestamp() == nil && after.GetDeletionTimestamp() != nil
+}
+
+func (c *Controller) classOf(_ context.Context, o client.Object) []reconcile.Request {
+	claim, ok := o.(*apiv1.NodeClaim)
+	if !ok || !c.refers(claim, claim.Spec.NodeClassRef.Name) {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: claim.Spec.NodeClassRef.Name}}}
 }

@@ -10,11 +10,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"karpenter/api/aws/v1alpha1"
 	"karpenter/internal/cloud"
+	"karpenter/internal/kube/dialect"
 )
 
 type silent struct{}
@@ -30,8 +32,12 @@ func TestStatus(t *testing.T) {
 		WithObjects(&v1alpha1.AWSNodeTemplate{ObjectMeta: metav1.ObjectMeta{Name: "default", Generation: 2}}).Build()
 	var problem error
 	ctl := &Controller{Client: kube, Events: silent{}, Now: func() time.Time { return time.Unix(0, 0) }, Log: logr.Discard(),
-		Resolve: func(context.Context, *v1alpha1.AWSNodeTemplate) (v1alpha1.AWSNodeTemplateStatus, error) {
-			return v1alpha1.AWSNodeTemplateStatus{Subnets: []v1alpha1.Subnet{{ID: "subnet-1"}}}, problem
+		Kind: dialect.Provisioner,
+		Resolve: func(_ context.Context, o client.Object) error {
+			if problem == nil {
+				o.(*v1alpha1.AWSNodeTemplate).Status.Subnets = []v1alpha1.Subnet{{ID: "subnet-1"}}
+			}
+			return problem
 		}}
 	for _, c := range []struct {
 		problem error

@@ -20,6 +20,7 @@ import (
 	"karpenter/internal/cloud"
 	"karpenter/internal/core/label"
 	"karpenter/internal/core/world"
+	"karpenter/internal/kube/dialect"
 )
 
 type silent struct{ events []string }
@@ -59,7 +60,7 @@ func TestStatus(t *testing.T) {
 				&v1alpha5.Provisioner{ObjectMeta: metav1.ObjectMeta{Name: "test", Generation: 3}, Spec: c.spec},
 				machine("a", "test", "4"), machine("b", "test", "2"), machine("c", "other", "1")).Build()
 			heard := &silent{}
-			ctl := &Controller{Client: kube, Check: func(context.Context, world.Pool) (world.Catalog, error) { return shop, c.check }, Events: heard,
+			ctl := &Controller{Client: kube, Kind: dialect.Provisioner, Check: func(context.Context, world.Pool) (world.Catalog, error) { return shop, c.check }, Events: heard,
 				Now: func() time.Time { return time.Unix(0, 0) }, Log: logr.Discard()}
 			var again reconcile.Result
 			for range 2 { // the second time nothing is new

@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	awsv1 "karpenter/api/aws/v1"
+	awsv1alpha1 "karpenter/api/aws/v1alpha1"
 	karpv1 "karpenter/api/v1"
 	"karpenter/api/v1alpha5"
 	"karpenter/internal/admission"
@@ -32,16 +34,34 @@ func PoolOf(o runtime.Object) (world.Pool, error) {
 	return world.Pool{}, fmt.Errorf("%T is not a pool", o)
 }
 
-// Conditions returns the conditions of a pool of either kind, to be read or
-// changed.
-func Conditions(pool runtime.Object) *[]metav1.Condition {
-	switch p := pool.(type) {
+// Conditions returns the conditions of a pool or class of either generation, to
+// be read or changed.
+func Conditions(o runtime.Object) *[]metav1.Condition {
+	switch o := o.(type) {
 	case *v1alpha5.Provisioner:
-		return &p.Status.Conditions
+		return &o.Status.Conditions
 	case *karpv1.NodePool:
-		return &p.Status.Conditions
+		return &o.Status.Conditions
+	case *awsv1alpha1.AWSNodeTemplate:
+		return &o.Status.Conditions
+	case *awsv1.EC2NodeClass:
+		return &o.Status.Conditions
 	}
 	return &[]metav1.Condition{}
+}
+
+// ClassName is the name of the class that a pool refers to; empty if it holds
+// the cloud settings itself.
+func ClassName(pool runtime.Object) string {
+	switch p := pool.(type) {
+	case *v1alpha5.Provisioner:
+		if p.Spec.ProviderRef != nil {
+			return p.Spec.ProviderRef.Name
+		}
+	case *karpv1.NodePool:
+		return p.Spec.Template.Spec.NodeClassRef.Name
+	}
+	return ""
 }
 
 // NodePool translates a NodePool, with what it means where it says nothing.

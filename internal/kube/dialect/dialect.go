@@ -24,12 +24,8 @@ const (
 	KindNodePool    = karpv1.KindNodePool
 )
 
-// FinalizerTermination is on NodeClaims and Nodes until their machine is gone;
-// FinalizerClass on an EC2NodeClass as long as a NodeClaim refers to it.
-const (
-	FinalizerTermination = "karpenter.sh/termination"
-	FinalizerClass       = "karpenter.k8s.aws/termination"
-)
+// FinalizerTermination is on NodeClaims and Nodes until their machine is gone.
+const FinalizerTermination = "karpenter.sh/termination"
 
 // Annotations of NodeClaims.
 const (
@@ -139,6 +135,9 @@ type Dialect struct {
 	// ClassLabel is the key of a label with the name of the class; empty if there
 	// is none.
 	ClassLabel string
+	// ClassFinalizer is on a class as long as NodeClaims refer to it; empty if
+	// nothing has to be done when a class goes.
+	ClassFinalizer string
 	// Pool, Pools and Class return empty objects.
 	Pool  func() Object
 	Pools func() List
@@ -158,7 +157,7 @@ var Provisioner = Dialect{
 var NodePool = Dialect{
 	Kind: KindNodePool, APIVersion: karpv1.GroupVersion.String(), PoolLabel: label.NodePool,
 	ClassGroup: awsv1.GroupVersion.Group, ClassVersion: awsv1.GroupVersion.Version, ClassKind: awsv1.Kind,
-	ClassLabel: awsv1.GroupVersion.Group + "/ec2nodeclass",
+	ClassLabel: awsv1.GroupVersion.Group + "/ec2nodeclass", ClassFinalizer: awsv1.GroupVersion.Group + "/termination",
 	Pool:       func() Object { return &karpv1.NodePool{} },
 	Pools:      func() List { return &karpv1.NodePoolList{} },
 	Class:      func() Object { return &awsv1.EC2NodeClass{} },
