@@ -1,46 +1,100 @@
 package lab_test
 
 import (
-	"os"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	admissiontest "karpenter/test/admission"
 )
 
-// The API server itself refuses wrong objects; no webhook is asked.
+// The API server itself refuses wrong objects; no webhook is asked. What its
+// rules cannot say becomes a condition.
 func TestWrongObjectsAreRefused(t *testing.T) {
-	const header = "apiVersion: karpenter.sh/v1alpha5\nkind: Provisioner\nmetadata: {name: wrong}\nspec:\n  providerRef: {name: default}\n"
-	const class = "apiVersion: karpenter.k8s.aws/v1alpha1\nkind: AWSNodeTemplate\nmetadata: {name: wrong}\nspec:\n"
-	tests := []struct {
-		name   string
-		object string
-		want   []string // in the message
-	}{
-		{"unknown operator", header + "  requirements: [{key: a, operator: Is, values: [b]}]\n", []string{"spec.requirements[0].operator", "NotIn"}},
-		{"In without values", header + "  requirements: [{key: a, operator: In}]\n", []string{"spec.requirements[0]", "In"}},
-		{"restricted label", header + "  labels: {kubernetes.io/foo: a}\n", []string{"spec.labels", "kubernetes.io"}},
-		{"emptiness together with consolidation", header + "  ttlSecondsAfterEmpty: 30\n  consolidation: {enabled: true}\n", []string{"ttlSecondsAfterEmpty", "consolidation"}},
-		{"negative lifetime", header + "  ttlSecondsUntilExpired: -1\n", []string{"spec.ttlSecondsUntilExpired"}},
-		{"duplicate taint", header + "  taints: [{key: a, value: b, effect: NoSchedule}]\n  startupTaints: [{key: a, effect: NoSchedule}]\n", []string{"aint"}},
-		{"no subnets", class + "  securityGroupSelector: {Name: a}\n", []string{"subnetSelector"}},
-		{"own launch template and user data", class + "  subnetSelector: {Name: a}\n  launchTemplate: mine\n  userData: a\n", []string{"launchTemplate", "userData"}},
+	objects, err := admissiontest.All()
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			file := filepath.Join(t.TempDir(), "object.yaml")
-			if err := os.WriteFile(file, []byte(tt.object), 0o644); err != nil {
+	client, err := dynamic.NewForConfig(shared.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range objects {
+		t.Run(o.Kind+"/"+o.Case, func(t *testing.T) {
+			object := &unstructured.Unstructured{Object: o.Fields}
+			plural, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
+			kind := client.Resource(plural)
+			_, err := kind.Create(t.Context(), object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
+			if len(o.Reject) > 0 {
+				if err == nil {
+					t.Fatalf("the API server takes it; it should say %q", o.Reject)
+				}
+				if missing := lacks(err.Error(), o.Reject); len(missing) > 0 {
+					t.Errorf("the message does not name %q: %v", missing, err)
+				}
+				return
+			}
+			if err != nil {
 				t.Fatal(err)
 			}
-			_, err := shared.Cluster.Kubectl(t.Context(), "apply", "-f", file)
-			if err == nil {
-				_, _ = shared.Cluster.Kubectl(t.Context(), "delete", "-f", file)
-				t.Fatal("the API server took it")
-			}
-			for _, word := range tt.want {
-				if !strings.Contains(err.Error(), word) {
-					t.Errorf("the message does not name %q: %v", word, err)
-				}
+			if len(o.Condition) > 0 {
+				object.SetName(unique("wrong"))
+				getsCondition(t, kind, object, o.Condition)
 			}
 		})
+	}
+}
+
+// getsCondition creates the object for as long as it takes the controller to
+// say what is wrong with it.
+func getsCondition(t *testing.T, kind dynamic.ResourceInterface, object *unstructured.Unstructured, words []string) {
+	t.Helper()
+	apply(t, string(admissiontest.Object{Fields: object.Object}.YAML()))
+	within(t, 10*time.Second, func() error {
+		got, err := kind.Get(t.Context(), object.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		conditions, _, err := unstructured.NestedSlice(got.Object, "status", "conditions")
+		if err != nil {
+			return err
+		}
+		for _, c := range conditions {
+			if c := c.(map[string]any); c["status"] == "False" && len(lacks(fmt.Sprint(c["message"]), words)) == 0 {
+				return nil
+			}
+		}
+		return fmt.Errorf("no condition is False and names %q: %v", words, conditions)
+	})
+}
+
+// lacks returns the words that are not in the text.
+func lacks(text string, words []string) []string {
+	var out []string
+	for _, w := range words {
+		if !strings.Contains(text, w) {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// The examples are taken as they are.
+func TestExamplesAreTaken(t *testing.T) {
+	files, err := filepath.Glob("../examples/v1/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no examples: %v", err)
+	}
+	for _, file := range files {
+		if _, err := shared.Cluster.Kubectl(t.Context(), "apply", "--dry-run=server", "--validate=strict", "-f", file); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
 	}
 }
