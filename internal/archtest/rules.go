@@ -77,6 +77,7 @@ var rules = []rule{
 	{"sim/ec2/direct", []string{"sim/ec2", "internal/aws/class", "internal/aws/catalog", "internal/aws/launch", "internal/aws/notice", "internal/cloud", "internal/core/..."}, nil,
 		"the client of a rig: the plain types of the provider, neither SDK nor HTTP"},
 	{"sim/kube", nil, append([]string{"github.com/evanphx/json-patch/v5"}, kube...), "the API server knows nothing of what is tested on it"},
+	{"sim/cluster", []string{"sim/kube", "internal/core/...", "internal/kube/convert"}, kube, "the cluster around the controllers shares the rules of kube-scheduler with the planner's checker, and knows no controller"},
 	{"bench/...", []string{"internal/core/...", "internal/kube/convert", "internal/aws/catalog"}, []string{k8sTypes, k8sMeta}, "a benchmark takes the path of the controller"},
 }
 

@@ -64,3 +64,10 @@ func Suits(pod *world.Pod, labels map[string]string) bool {
 	at := place{labels: labels}
 	return at.admits(&world.Pod{Selector: pod.Selector, Terms: pod.Terms, Volumes: pod.Volumes})
 }
+
+// Selects reports whether a selector takes the pod, wherever it is.
+func Selects(s world.LabelSelector, pod *world.Pod) bool { return selects(s, pod) }
+
+// TermSelects reports whether a term of pod affinity takes the pod: its selector
+// and its namespaces.
+func TermSelects(t *world.PodTerm, pod *world.Pod) bool { return termMatches(t, pod) }
