@@ -6,11 +6,13 @@
 // What the process must be allowed to do in the cluster (for the chart):
 //
 //	karpenter.sh       provisioners                     get list watch
-//	                   provisioners/status              patch
+//	                   nodepools                        get list watch patch   (hash annotations)
+//	                   provisioners/status, nodepools/status   patch
 //	                   nodeclaims                       get list watch create patch delete
 //	                   nodeclaims/status                patch
 //	karpenter.k8s.aws  awsnodetemplates                 get list watch
-//	                   awsnodetemplates/status          patch
+//	                   ec2nodeclasses                   get list watch patch   (finalizer)
+//	                   awsnodetemplates/status, ec2nodeclasses/status  patch
 //	""                 nodes                            get list watch patch delete
 //	                   pods                             get list watch delete
 //	                   pods/status                      patch   (nominations)
@@ -24,7 +26,8 @@
 //	storage.k8s.io     volumeattachments                list watch
 //	                   storageclasses, csinodes         list watch
 //
-// and in its own namespace: configmaps get (karpenter-global-settings,
+// Of the two generations of pools and classes only those have to be there whose
+// CRDs are installed. And in its own namespace: configmaps get (karpenter-global-settings,
 // config-logging); leases get create update patch; in kube-system: get Service
 // kube-dns.
 package app
@@ -86,7 +89,7 @@ func Run(ctx context.Context, args []string, getenv func(string) (string, bool),
 	if err != nil {
 		return err
 	}
-	log.Info("starting", "version", Version, "cluster", live.Get().ClusterName, "kubernetes", facts.version(), "namespace", proc.SystemNamespace)
+	log.Info("starting", "version", Version, "cluster", live.Get().ClusterName, "kubernetes", facts.version(), "namespace", proc.SystemNamespace, "pools", words(facts.kinds))
 	return run(ctx, cfg, proc, live, facts, log)
 }
 

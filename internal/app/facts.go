@@ -21,6 +21,7 @@ import (
 
 	"karpenter/internal/aws"
 	"karpenter/internal/aws/launch"
+	"karpenter/internal/kube/dialect"
 	"karpenter/internal/settings"
 )
 
@@ -42,7 +43,9 @@ type facts struct {
 	level  *slog.LevelVar
 	log    logr.Logger
 	core   v1.CoreV1Interface
-	server discovery.ServerVersionInterface
+	server discovery.DiscoveryInterface
+	// kinds are the kinds of pools that the API server knows.
+	kinds []dialect.Dialect
 
 	endpoint, ca string
 
@@ -69,6 +72,9 @@ func discover(ctx context.Context, cfg *rest.Config, proc settings.Process, live
 		return nil, err
 	}
 	if err := f.readVersion(); err != nil {
+		return nil, err
+	}
+	if f.kinds, err = served(server); err != nil {
 		return nil, err
 	}
 	f.readDNS(ctx)
@@ -204,6 +210,11 @@ func (f *facts) watch(ctx context.Context) error {
 			}
 			if changed {
 				f.log.Info("the settings have changed", "configmap", settingsName)
+			}
+		}
+		if i%6 == 0 { // every minute
+			if now, err := served(f.server); err == nil && !same(now, f.kinds) {
+				return fmt.Errorf("the API server knows pools of kind %s now, and knew %s at the start: the process ends, to be started anew", words(now), words(f.kinds))
 			}
 		}
 		if i%30 == 0 { // every five minutes

@@ -17,6 +17,7 @@ import (
 	"karpenter/internal/assembly"
 	"karpenter/internal/aws/awsapi"
 	"karpenter/internal/controller/planner"
+	"karpenter/internal/kube/dialect"
 	"karpenter/internal/settings"
 )
 
@@ -36,6 +37,7 @@ func wire(ctx context.Context, mgr manager.Manager, proc settings.Process, live 
 	}
 	dog := newWatchdog(time.Now, metrics.Registry)
 	all := assembly.New(assembly.Parts{
+		Kinds: facts.kinds,
 		Client: mgr.GetClient(), Cache: mgr.GetCache(), Live: mgr.GetAPIReader(),
 		AWS: api, Cloud: facts.aws, Settings: live.Get,
 		Events: events, Metrics: metrics.Registry, Watch: dog.begin, Now: time.Now, Log: log,
@@ -46,7 +48,7 @@ func wire(ctx context.Context, mgr manager.Manager, proc settings.Process, live 
 		}
 	}
 	for _, run := range []manager.RunnableFunc{
-		func(ctx context.Context) error { return runPlanner(ctx, mgr, all.Planner) },
+		func(ctx context.Context) error { return runPlanner(ctx, mgr, all.Planner, facts.kinds) },
 		all.Garbage.Run,
 		all.Catalog.Run,
 		facts.watch,
@@ -59,13 +61,13 @@ func wire(ctx context.Context, mgr manager.Manager, proc settings.Process, live 
 }
 
 // runPlanner tells the planner of changes, and runs it.
-func runPlanner(ctx context.Context, mgr manager.Manager, p *planner.Planner) error {
+func runPlanner(ctx context.Context, mgr manager.Manager, p *planner.Planner, pools []dialect.Dialect) error {
 	tell := toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { p.Notice(nil, object(o)) },
 		UpdateFunc: func(old, o any) { p.Notice(object(old), object(o)) },
 		DeleteFunc: func(o any) { p.Notice(object(o), nil) },
 	}
-	for _, kind := range planner.Watched() {
+	for _, kind := range planner.Watched(pools...) {
 		informer, err := mgr.GetCache().GetInformer(ctx, kind)
 		if err != nil {
 			return fmt.Errorf("watching %T: %w", kind, err)

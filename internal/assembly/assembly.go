@@ -14,7 +14,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"karpenter/api/aws/v1alpha1"
 	"karpenter/internal/aws"
 	"karpenter/internal/controller/catalog"
 	"karpenter/internal/controller/claim"
@@ -26,6 +25,7 @@ import (
 	"karpenter/internal/controller/replace"
 	"karpenter/internal/core/world"
 	"karpenter/internal/journal"
+	"karpenter/internal/kube/dialect"
 	"karpenter/internal/kube/event"
 	"karpenter/internal/kube/feed"
 	"karpenter/internal/kube/ledger"
@@ -48,6 +48,8 @@ type Parts struct {
 	Cache client.Reader
 	// Live reads from the API server.
 	Live client.Reader
+	// Kinds are the kinds of pools that the API server knows; none: all.
+	Kinds []dialect.Dialect
 	// AWS is how EC2 and its neighbours are called, and Cloud what all launches
 	// have in common.
 	AWS   aws.API
@@ -84,6 +86,9 @@ func Indexes(ctx context.Context, indexer client.FieldIndexer) error {
 
 // New puts a process together. Nothing is called yet.
 func New(p Parts) *Assembly {
+	if len(p.Kinds) == 0 {
+		p.Kinds = dialect.All()
+	}
 	provider := aws.New(aws.Config{API: p.AWS, Classes: classes{p.Client}, Settings: p.Cloud, Now: p.Now})
 	cloud := newMetered(provider, p.Now, p.Log.WithName("cloud"), p.Metrics)
 	events := event.NewOnce(p.Events, p.Now)
@@ -92,7 +97,7 @@ func New(p Parts) *Assembly {
 	look := mirror.New(p.Cache, func(ctx context.Context, pool world.Pool) world.Catalog {
 		c, _ := provider.Catalog(ctx, pool.Class, pool.Kubelet) // an error is in the catalogue, as its Trouble
 		return c
-	})
+	}, p.Kinds...)
 	counts := planner.NewMetrics(p.Metrics)
 	a := &Assembly{
 		Provider: provider,
@@ -104,13 +109,17 @@ func New(p Parts) *Assembly {
 		Garbage: &gc.Controller{Ledger: book, Live: p.Live, Cloud: cloud, Events: events, Disrupted: counts.Disrupted, Now: p.Now},
 		Catalog: &catalog.Controller{Refresh: provider.Refresh, Now: p.Now, Log: p.Log.WithName("catalog")},
 	}
-	for _, c := range []interface{ Reconciler() feed.Reconciler }{
+	controllers := []interface{ Reconciler() feed.Reconciler }{
 		&claim.Controller{Ledger: book, Cloud: cloud, Events: events, Settings: p.Settings, NominatedUntil: look.NominatedUntil, Disrupted: counts.Disrupted, Now: p.Now},
 		&drain.Controller{Ledger: book, Cloud: cloud, Events: events, Now: p.Now, Metrics: drain.NewMetrics(p.Metrics)},
 		&replace.Controller{Client: p.Client, Events: events, Now: p.Now, Log: p.Log.WithName("replace"), Disrupted: counts.Disrupted},
-		&pool.Controller{Client: p.Client, Class: &v1alpha1.AWSNodeTemplate{}, Check: check(provider), Events: events, Now: p.Now, Log: p.Log.WithName("pool")},
-		&class.Controller{Client: p.Client, Resolve: resolve(provider), Events: events, Now: p.Now, Log: p.Log.WithName("class")},
-	} {
+	}
+	for _, kind := range p.Kinds {
+		controllers = append(controllers,
+			&pool.Controller{Client: p.Client, Kind: kind, Check: check(provider), Events: events, Now: p.Now, Log: p.Log.WithName("pool")},
+			&class.Controller{Client: p.Client, Kind: kind, Resolve: resolve(provider), Release: release(provider), Events: events, Now: p.Now, Log: p.Log.WithName("class")})
+	}
+	for _, c := range controllers {
 		a.Reconcilers = append(a.Reconcilers, c.Reconciler())
 	}
 	return a

@@ -1,6 +1,7 @@
 package assembly
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,10 +11,14 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	awsv1 "karpenter/api/aws/v1"
 	"karpenter/api/aws/v1alpha1"
+	"karpenter/internal/admission"
 	"karpenter/internal/aws"
 	"karpenter/internal/aws/class"
 	"karpenter/internal/cloud"
@@ -34,16 +39,29 @@ func (c classes) Class(ctx context.Context, ref world.ClassRef) (class.Class, er
 		return class.Class{}, &cloud.BadClassError{Class: world.ClassRef{Kind: "Provisioner"}, Field: "spec.providerRef",
 			Problem: "is not set: name an AWSNodeTemplate there"}
 	}
-	t := &v1alpha1.AWSNodeTemplate{}
-	err := c.kube.Get(ctx, client.ObjectKey{Name: ref.Name}, t)
-	if apierrors.IsNotFound(err) {
-		return class.Class{}, &cloud.BadClassError{Class: ref, Field: "metadata.name",
-			Problem: "there is no such object: create it, or change spec.providerRef.name of the provisioner"}
+	o, field := dialect.Provisioner.Class(), "spec.providerRef.name of the provisioner"
+	if ref.Kind == dialect.NodePool.ClassKind {
+		o, field = dialect.NodePool.Class(), "spec.template.spec.nodeClassRef.name of the NodePool"
+	}
+	err := c.kube.Get(ctx, client.ObjectKey{Name: ref.Name}, o)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return class.Class{}, &cloud.BadClassError{Class: ref, Field: "metadata.name", Problem: "there is no such object: create it, or change " + field}
 	}
 	if err != nil {
-		return class.Class{}, fmt.Errorf("reading AWSNodeTemplate %q: %w", ref.Name, err)
+		return class.Class{}, fmt.Errorf("reading %s %q: %w", ref.Kind, ref.Name, err)
 	}
-	return class.FromNodeTemplate(t)
+	return read(o)
+}
+
+// read turns the object into a class.
+func read(o client.Object) (class.Class, error) {
+	switch o := o.(type) {
+	case *v1alpha1.AWSNodeTemplate:
+		return class.FromNodeTemplate(o)
+	case *awsv1.EC2NodeClass:
+		return class.FromNodeClass(admission.DefaultEC2NodeClass(o))
+	}
+	return class.Class{}, fmt.Errorf("%T is not a class", o)
 }
 
 // check tells what a pool can buy, as far as the cloud is concerned.
@@ -58,21 +76,98 @@ func check(p *aws.Provider) func(context.Context, world.Pool) (world.Catalog, er
 	}
 }
 
-// resolve finds what a class selects, in the words of its status.
-func resolve(p *aws.Provider) func(context.Context, *v1alpha1.AWSNodeTemplate) (v1alpha1.AWSNodeTemplateStatus, error) {
-	return func(ctx context.Context, t *v1alpha1.AWSNodeTemplate) (s v1alpha1.AWSNodeTemplateStatus, err error) {
-		f, err := p.Resolve(ctx, world.ClassRef{Group: v1alpha1.GroupVersion.Group, Kind: v1alpha1.Kind, Name: t.Name})
+// resolve finds what a class selects and writes it into its status.
+func resolve(p *aws.Provider) func(context.Context, client.Object) (map[string]error, error) {
+	return func(ctx context.Context, o client.Object) (map[string]error, error) {
+		ref := world.ClassRef{Group: v1alpha1.GroupVersion.Group, Kind: v1alpha1.Kind, Name: o.GetName()}
+		if _, newer := o.(*awsv1.EC2NodeClass); newer {
+			ref.Kind = awsv1.Kind
+		}
+		found, err := p.Resolve(ctx, ref)
+		if wrong := found.Trouble[aws.PartContent]; wrong != nil && len(found.Trouble) == 1 && len(found.Subnets) == 0 {
+			for part := range conditionOf { // it was not even asked what is there
+				found.Trouble[part] = cmp.Or(found.Trouble[part], errNotLooked)
+			}
+		}
+		trouble := map[string]error{}
+		for part, err := range found.Trouble {
+			trouble[conditionOf[part]] = err
+		}
+		switch o := o.(type) {
+		case *v1alpha1.AWSNodeTemplate:
+			if err == nil {
+				nodeTemplateStatus(&o.Status, &found)
+			}
+		case *awsv1.EC2NodeClass:
+			nodeClassStatus(&o.Status, &found)
+		}
+		return trouble, err
+	}
+}
+
+var errNotLooked = errors.New("not looked up, because the object is wrong")
+
+// conditionOf names the condition that shows whether a part of a class is there.
+var conditionOf = map[aws.Part]string{
+	aws.PartSubnets: awsv1.ConditionSubnetsReady, aws.PartSecurityGroups: awsv1.ConditionSecurityGroupsReady,
+	aws.PartImages: awsv1.ConditionAMIsReady, aws.PartInstanceProfile: awsv1.ConditionInstanceProfileReady,
+	aws.PartContent: awsv1.ConditionValidationSucceeded,
+}
+
+func nodeTemplateStatus(s *v1alpha1.AWSNodeTemplateStatus, f *aws.Found) {
+	s.Subnets, s.SecurityGroups, s.AMIs = nil, nil, nil
+	for _, n := range f.Subnets {
+		s.Subnets = append(s.Subnets, v1alpha1.Subnet{ID: n.ID, Zone: n.Zone})
+	}
+	slices.SortFunc(s.Subnets, func(a, b v1alpha1.Subnet) int { return strings.Compare(a.ID, b.ID) })
+	for _, g := range f.SecurityGroups {
+		s.SecurityGroups = append(s.SecurityGroups, v1alpha1.SecurityGroup{ID: g.ID})
+	}
+	for _, i := range f.Images {
+		s.AMIs = append(s.AMIs, v1alpha1.AMI{ID: i.ID, Name: i.Name, Arch: i.Arch})
+	}
+}
+
+// nodeClassStatus writes the parts that were found; one that could not be looked
+// at stays as it was.
+func nodeClassStatus(s *awsv1.EC2NodeClassStatus, f *aws.Found) {
+	if f.Trouble[aws.PartSubnets] == nil {
+		s.Subnets = nil
 		for _, n := range f.Subnets {
-			s.Subnets = append(s.Subnets, v1alpha1.Subnet{ID: n.ID, Zone: n.Zone})
+			s.Subnets = append(s.Subnets, awsv1.Subnet{ID: n.ID, Zone: n.Zone, ZoneID: n.ZoneID})
 		}
-		slices.SortFunc(s.Subnets, func(a, b v1alpha1.Subnet) int { return strings.Compare(a.ID, b.ID) })
+	}
+	if f.Trouble[aws.PartSecurityGroups] == nil {
+		s.SecurityGroups = nil
 		for _, g := range f.SecurityGroups {
-			s.SecurityGroups = append(s.SecurityGroups, v1alpha1.SecurityGroup{ID: g.ID, Name: g.Name})
+			s.SecurityGroups = append(s.SecurityGroups, awsv1.SecurityGroup{ID: g.ID, Name: g.Name})
 		}
+	}
+	if f.Trouble[aws.PartInstanceProfile] == nil {
+		s.InstanceProfile = f.InstanceProfile
+	}
+	if f.Trouble[aws.PartImages] == nil {
+		s.AMIs = nil
 		for _, i := range f.Images {
-			s.AMIs = append(s.AMIs, v1alpha1.AMI{ID: i.ID, Name: i.Name, Arch: i.Arch})
+			image := awsv1.AMI{ID: i.ID, Name: i.Name, Deprecated: i.Deprecated, Requirements: []corev1.NodeSelectorRequirement{}}
+			for _, r := range i.Requirements {
+				image.Requirements = append(image.Requirements, corev1.NodeSelectorRequirement{Key: r.Key, Operator: corev1.NodeSelectorOperator(r.Op), Values: r.Values})
+			}
+			s.AMIs = append(s.AMIs, image)
 		}
-		return s, err
+	}
+}
+
+// release takes away what was made in the cloud for a class that goes, even if the
+// class has become wrong.
+func release(p *aws.Provider) func(context.Context, client.Object) error {
+	return func(ctx context.Context, o client.Object) error {
+		c, err := read(o)
+		var bad *cloud.BadClassError
+		if err != nil && !errors.As(err, &bad) {
+			return err
+		}
+		return p.Retire(ctx, c)
 	}
 }
 

@@ -44,9 +44,10 @@ type Controller struct {
 	Client client.Client
 	Kind   dialect.Dialect
 	// Resolve finds what the class selects and writes it into the status of the
-	// object, conditions apart. After an error what could not be found stays as
-	// it was.
-	Resolve func(context.Context, client.Object) error
+	// object, conditions apart; what could not be found stays as it was. The error
+	// is the first that is in the way; trouble has one for each condition of the
+	// kind, beside Ready, that does not hold.
+	Resolve func(context.Context, client.Object) (trouble map[string]error, err error)
 	// Release takes away what was made in the cloud for a class that goes; nil:
 	// nothing is made.
 	Release func(context.Context, client.Object) error
@@ -68,11 +69,11 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return again(whileNot, err)
 	}
 	before := o.DeepCopyObject().(client.Object)
-	err := c.Resolve(ctx, o)
+	trouble, err := c.Resolve(ctx, o)
 	if ctx.Err() != nil {
 		return reconcile.Result{}, ctx.Err()
 	}
-	c.conclude(o, err)
+	c.conclude(o, trouble, err)
 	after := whileReady
 	if err != nil {
 		after = whileNot
@@ -139,38 +140,26 @@ func (c *Controller) refers(claim *apiv1.NodeClaim, class string) bool {
 	return r.Name == class && r.Kind == c.Kind.ClassKind && r.Group == c.Kind.ClassGroup
 }
 
-// detail is a condition that shows one part of the answer: whether what these
-// fields ask for is there.
-type detail struct {
-	condition, reason string
-	fields            []string
-}
-
-// details of an EC2NodeClass; the last one takes what belongs to no other.
-var details = []detail{
-	{awsv1.ConditionSubnetsReady, awsv1.ReasonSubnetsNotFound, []string{"spec.subnetSelectorTerms"}},
-	{awsv1.ConditionSecurityGroupsReady, awsv1.ReasonSecurityGroupsNotFound, []string{"spec.securityGroupSelectorTerms"}},
-	{awsv1.ConditionAMIsReady, awsv1.ReasonAMINotFound, []string{"spec.amiSelectorTerms", "spec.amiFamily"}},
-	{awsv1.ConditionInstanceProfileReady, awsv1.ReasonInstanceProfileNotFound, []string{"spec.role", "spec.instanceProfile"}},
-	{awsv1.ConditionValidationSucceeded, awsv1.ReasonEC2NodeClassValidationFailed, []string{""}},
+// details are the conditions of an EC2NodeClass beside Ready, with the word for
+// what keeps each from holding.
+var details = []struct{ condition, reason string }{
+	{awsv1.ConditionSubnetsReady, awsv1.ReasonSubnetsNotFound},
+	{awsv1.ConditionSecurityGroupsReady, awsv1.ReasonSecurityGroupsNotFound},
+	{awsv1.ConditionAMIsReady, awsv1.ReasonAMINotFound},
+	{awsv1.ConditionInstanceProfileReady, awsv1.ReasonInstanceProfileNotFound},
+	{awsv1.ConditionValidationSucceeded, awsv1.ReasonEC2NodeClassValidationFailed},
 }
 
 // conclude writes the conditions, and tells people of a new problem.
-func (c *Controller) conclude(o client.Object, err error) {
-	ready := metav1.Condition{Type: awsv1.ConditionReady, Status: metav1.ConditionTrue, Reason: awsv1.ConditionReady}
-	var bad *cloud.BadClassError
-	switch {
-	case errors.As(err, &bad):
-		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "NotUsable", bad.Field+": "+bad.Problem
-	case err != nil:
-		ready.Status, ready.Reason, ready.Message = metav1.ConditionUnknown, "CloudNotReady", err.Error()
-	}
-	if len(ready.Message) > messageMax {
-		ready.Message = strings.ToValidUTF8(ready.Message[:messageMax], "") + "…"
-	}
-	if c.Kind.ClassFinalizer != "" {
-		if d := c.detail(o, err, bad, ready.Message); d != nil {
-			ready.Reason = d.reason
+func (c *Controller) conclude(o client.Object, trouble map[string]error, err error) {
+	ready := condition(awsv1.ConditionReady, "NotUsable", err)
+	if c.Kind.ClassFinalizer != "" { // a kind that shows the details
+		for _, d := range details {
+			part := condition(d.condition, d.reason, trouble[d.condition])
+			c.set(o, part)
+			if part.Status != metav1.ConditionTrue && part.Message == ready.Message {
+				ready.Reason = part.Reason
+			}
 		}
 	}
 	old := meta.FindStatusCondition(*convert.Conditions(o), ready.Type)
@@ -181,27 +170,21 @@ func (c *Controller) conclude(o client.Object, err error) {
 	c.set(o, ready)
 }
 
-// detail writes the conditions for parts of the answer, and returns the part that
-// is wrong. Of the others nothing new is known then.
-func (c *Controller) detail(o client.Object, err error, bad *cloud.BadClassError, message string) *detail {
-	var wrong *detail
-	for i := range details {
-		d := &details[i]
-		hit := false
-		for _, f := range d.fields {
-			hit = hit || bad != nil && wrong == nil && strings.HasPrefix(bad.Field, f)
-		}
-		switch {
-		case hit:
-			wrong = d
-			c.set(o, metav1.Condition{Type: d.condition, Status: metav1.ConditionFalse, Reason: d.reason, Message: message})
-		case err == nil:
-			c.set(o, metav1.Condition{Type: d.condition, Status: metav1.ConditionTrue, Reason: d.condition})
-		case meta.FindStatusCondition(*convert.Conditions(o), d.condition) == nil:
-			c.set(o, metav1.Condition{Type: d.condition, Status: metav1.ConditionUnknown, Reason: "AwaitingReconciliation", Message: "not looked at yet"})
-		}
+// condition is False for the reason given where a change of the object would
+// cure the error, and Unknown where the cloud does not answer.
+func condition(kind, reason string, err error) metav1.Condition {
+	out := metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind}
+	var bad *cloud.BadClassError
+	switch {
+	case errors.As(err, &bad):
+		out.Status, out.Reason, out.Message = metav1.ConditionFalse, reason, bad.Field+": "+bad.Problem
+	case err != nil:
+		out.Status, out.Reason, out.Message = metav1.ConditionUnknown, "CloudNotReady", err.Error()
 	}
-	return wrong
+	if len(out.Message) > messageMax {
+		out.Message = strings.ToValidUTF8(out.Message[:messageMax], "") + "…"
+	}
+	return out
 }
 
 func (c *Controller) set(o client.Object, condition metav1.Condition) {

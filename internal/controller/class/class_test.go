@@ -33,11 +33,11 @@ func TestStatus(t *testing.T) {
 	var problem error
 	ctl := &Controller{Client: kube, Events: silent{}, Now: func() time.Time { return time.Unix(0, 0) }, Log: logr.Discard(),
 		Kind: dialect.Provisioner,
-		Resolve: func(_ context.Context, o client.Object) error {
+		Resolve: func(_ context.Context, o client.Object) (map[string]error, error) {
 			if problem == nil {
 				o.(*v1alpha1.AWSNodeTemplate).Status.Subnets = []v1alpha1.Subnet{{ID: "subnet-1"}}
 			}
-			return problem
+			return nil, problem
 		}}
 	for _, c := range []struct {
 		problem error
