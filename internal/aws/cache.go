@@ -100,6 +100,13 @@ func (c *cache[V]) put(key string, value V) cached[V] {
 	return a
 }
 
+// forget makes the next caller ask anew.
+func (c *cache[V]) forget(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.answers, key)
+}
+
 // postpone lets the old answer serve for a sixth of its time before the next
 // call.
 func (c *cache[V]) postpone(key string) {

@@ -2,7 +2,6 @@ package aws
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -46,23 +45,30 @@ func (p *Provider) catalog(ctx context.Context, s Settings, c *class.Class, kube
 	if err != nil {
 		return world.Catalog{}, err
 	}
+	images, err := p.images(ctx, s, c)
+	if err != nil {
+		return world.Catalog{}, err
+	}
+	key, err := shelfKey(c.Ref, kubelet)
+	if err != nil {
+		return world.Catalog{}, err
+	}
 	prices, priceVersion := p.prices.get()
 	refused := p.unavailable.All()
+	seen, seenVersion := p.observed.of(key, images)
 	in := input(s, c, kubelet)
+	in.Observed = func(name string) (catalog.Seen, bool) { o, ok := seen[name]; return o, ok }
 	in.Region, in.Offered, in.Zones, in.Prices = p.Region(), offered.value, zonesOf(subnets), prices
 	in.Unavailable = func(k cloud.OfferingKey) bool { _, ok := refused[k]; return ok }
 
-	key, err := json.Marshal([]any{c.Ref, kubelet})
-	if err != nil {
-		return world.Catalog{}, fmt.Errorf("naming the catalogue: %w", err)
-	}
-	state := fmt.Sprint(rows.version, offered.version, priceVersion, in.Zones, in.Family, in.BlockDevices,
-		in.VMMemoryOverheadPercent, in.PodENI, in.ENILimitedPodDensity, cloud.SortedKeys(refused))
-	return p.shelf.take(string(key), state, func() (world.Catalog, error) {
+	state := fmt.Sprint(rows.version, offered.version, priceVersion, seenVersion, in.Zones, in.Family.Name, in.BlockDevices, in.RAID0, in.Rules,
+		in.VMMemoryOverheadPercent, in.PodENI, in.ENILimitedPodDensity, in.ReservedENIs, images.list, images.failed, cloud.SortedKeys(refused))
+	return p.shelf.take(key, state, func() (world.Catalog, error) {
 		types, err := catalog.Build(rows.value, in)
 		if err != nil {
 			return world.Catalog{}, fmt.Errorf("the kubelet settings cannot be used: %w", err)
 		}
+		maskUnbootable(images, c, types)
 		return world.Catalog{Region: in.Region, Types: types}, nil
 	})
 }
@@ -70,10 +76,11 @@ func (p *Provider) catalog(ctx context.Context, s Settings, c *class.Class, kube
 // input fills in what settings, class and kubelet say.
 func input(s Settings, c *class.Class, kubelet world.Kubelet) catalog.Input {
 	in := c.Shape()
-	in.Kubelet = kubelet
+	in.Kubelet = c.KubeletOf(kubelet)
 	in.VMMemoryOverheadPercent = s.VMMemoryOverheadPercent
 	in.PodENI = s.PodENI
 	in.ENILimitedPodDensity = s.Cluster.ENILimitedPodDensity
+	in.ReservedENIs = s.ReservedENIs
 	return in
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"karpenter/internal/aws/class"
@@ -12,34 +13,56 @@ import (
 	"karpenter/internal/cloud"
 )
 
+// filterValues is how many values EC2 takes in one filter, mostTerminated how
+// many machines are ended in one call.
+const (
+	filterValues   = 200
+	mostTerminated = 500
+)
+
 // Find returns the machine of a launch token, or *cloud.NotFoundError. A
 // machine that was launched a moment ago may not be found yet.
 func (p *Provider) Find(ctx context.Context, token string) (cloud.Instance, error) {
-	found, err := p.owned(ctx, class.Filter{Name: "tag:" + launch.TokenTag, Values: []string{token}})
-	if err != nil {
-		return cloud.Instance{}, err
+	found, ok, err := p.byToken.get(ctx, token)
+	if err == nil && !ok {
+		err = &cloud.NotFoundError{ID: "token " + token}
 	}
-	if len(found) == 0 {
-		return cloud.Instance{}, &cloud.NotFoundError{ID: "token " + token}
+	return found, err
+}
+
+// findTokens finds the machines of tokens. A token has one machine; should there
+// be more, one that lives is taken.
+func (p *Provider) findTokens(ctx context.Context, tokens []string) (map[string]cloud.Instance, error) {
+	found, err := p.owned(ctx, class.Filter{Name: "tag:" + launch.TokenTag, Values: tokens})
+	out := map[string]cloud.Instance{}
+	for _, i := range found {
+		if have, ok := out[i.Token]; !ok || have.State.Gone() && !i.State.Gone() {
+			out[i.Token] = i
+		}
 	}
-	// A token has one machine; should there be more, take one that lives.
-	return slices.MinFunc(found, func(a, b cloud.Instance) int {
-		return cmp.Or(compareBool(a.State.Gone(), b.State.Gone()), cmp.Compare(a.ID, b.ID))
-	}), nil
+	return out, err
 }
 
 // Describe returns the machine with this id, or *cloud.NotFoundError. It does
 // not ask whose it is: a machine of ours whose tags were taken away is not gone.
 // Labels hold what follows from the instance; capacity is not known here.
 func (p *Provider) Describe(ctx context.Context, id string) (cloud.Instance, error) {
-	found, err := p.api.Instances(ctx, []string{id}, nil)
-	if err != nil {
-		return cloud.Instance{}, err
+	found, ok, err := p.byID.get(ctx, id)
+	if err == nil && !ok {
+		err = &cloud.NotFoundError{ID: id}
 	}
-	if len(found) == 0 {
-		return cloud.Instance{}, &cloud.NotFoundError{ID: id}
+	return found, err
+}
+
+// describeIDs asks with a filter, in which ids that EC2 does not know do no
+// harm to the others.
+func (p *Provider) describeIDs(ctx context.Context, ids []string) (map[string]cloud.Instance, error) {
+	found, err := p.api.Instances(ctx, nil, []class.Filter{{Name: "instance-id", Values: ids}})
+	out := make(map[string]cloud.Instance, len(found))
+	for _, i := range found {
+		out[i.ID] = p.complete(i)
 	}
-	return p.complete(found[0]), nil
+	return out, err
 }
 
 // List returns all our machines that are not terminated, by id. A machine that
@@ -71,35 +94,82 @@ func (p *Provider) owned(ctx context.Context, match ...class.Filter) ([]cloud.In
 // Terminate ends one of our machines. It is no error if it is gone, or if EC2
 // does not know it. An instance without our cluster tag is refused.
 func (p *Provider) Terminate(ctx context.Context, id string) error {
+	found, known, err := p.ours(ctx, id, "terminated")
+	if err != nil || known && found.State.Gone() {
+		return err
+	}
+	if !known {
+		// Terminated long ago, or too new to be shown: then it may still be
+		// terminated. Alone, as an id that EC2 does not know fails the call.
+		return ignoreMissing(p.api.Terminate(ctx, id))
+	}
+	refusal, _, err := p.ending.get(ctx, id)
+	return cmp.Or(err, refusal)
+}
+
+// terminateAll ends machines. Where one of them makes EC2 refuse all, each is
+// ended by itself.
+func (p *Provider) terminateAll(ctx context.Context, ids []string) (map[string]error, error) {
+	err := p.api.Terminate(ctx, ids...)
+	var slow *cloud.ThrottledError
+	if err == nil || errors.As(err, &slow) {
+		return nil, err
+	}
+	refused := map[string]error{}
+	for _, id := range ids {
+		refused[id] = ignoreMissing(p.api.Terminate(ctx, id))
+	}
+	return refused, nil
+}
+
+// Tag sets tags of one of our machines and takes others off. It is
+// *cloud.NotFoundError if EC2 does not know the machine. The tags by which we
+// find our own stay as they are.
+func (p *Provider) Tag(ctx context.Context, id string, set map[string]string, remove []string) error {
+	_, known, err := p.ours(ctx, id, "tagged")
+	if err == nil && !known {
+		err = &cloud.NotFoundError{ID: id}
+	}
+	if err != nil {
+		return err
+	}
 	s, err := p.settings(ctx)
 	if err != nil {
 		return err
 	}
-	found, err := p.api.Instances(ctx, []string{id}, nil)
-	var missing *cloud.NotFoundError
-	switch {
-	case errors.As(err, &missing) || (err == nil && len(found) == 0):
-		// Terminated long ago, or too new to be shown: then it may still be
-		// terminated.
-	case err != nil:
-		return err
-	case found[0].State.Gone():
-		return nil
-	case found[0].Tags[launch.OwnedTag(s.Cluster.Name)] != "owned":
-		return fmt.Errorf("instance %s is not terminated: it does not carry the tag %[2]s=owned, so it may be somebody else's; put the tag back, or terminate it by hand", id, launch.OwnedTag(s.Cluster.Name))
+	for _, key := range append(slices.Sorted(maps.Keys(set)), remove...) {
+		if key == launch.OwnedTag(s.Cluster.Name) || key == launch.TokenTag {
+			return fmt.Errorf("tag %s of instance %s is not changed: by it we find our own", key, id)
+		}
 	}
-	if err := p.api.Terminate(ctx, id); err != nil && !errors.As(err, &missing) {
-		return err
+	if len(set) > 0 {
+		err = p.api.Tag(ctx, id, launch.Tags(set))
 	}
-	return nil
+	if err == nil && len(remove) > 0 {
+		err = p.api.Untag(ctx, id, remove)
+	}
+	return err
 }
 
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
+// ours looks a machine up before something is done to it, and refuses one
+// without our cluster tag. EC2 may not know it.
+func (p *Provider) ours(ctx context.Context, id, done string) (i cloud.Instance, known bool, err error) {
+	s, err := p.settings(ctx)
+	if err != nil {
+		return i, false, err
 	}
-	return 1
+	i, known, err = p.byID.get(ctx, id)
+	if tag := launch.OwnedTag(s.Cluster.Name); err == nil && known && !i.State.Gone() && i.Tags[tag] != "owned" {
+		err = fmt.Errorf("instance %s is not %s: it does not carry the tag %s=owned, so it may be somebody else's; put the tag back, or do it by hand", id, done, tag)
+	}
+	return i, known, err
+}
+
+// ignoreMissing drops the error that there is no such machine.
+func ignoreMissing(err error) error {
+	var missing *cloud.NotFoundError
+	if errors.As(err, &missing) {
+		return nil
+	}
+	return err
 }

@@ -48,15 +48,19 @@ func (p *Provider) plan(ctx context.Context, s Settings, c *class.Class, req *cl
 	if len(candidates) == 0 {
 		return launch.Plan{}, launch.NothingFits(cat.Types, req)
 	}
-	if candidates, err = p.withImages(ctx, s, c, candidates); err != nil {
+	images, err := p.images(ctx, s, c)
+	if err != nil {
+		return launch.Plan{}, err
+	}
+	if candidates, err = withImages(images, c, candidates); err != nil {
 		return launch.Plan{}, err
 	}
 	out := launch.Plan{Class: c, Cluster: &s.Cluster, Request: req}
 	out.CapacityType, out.Candidates = launch.Choose(candidates)
+	if out.Profile, err = p.profile(ctx, s, c); err != nil {
+		return launch.Plan{}, err
+	}
 	if c.LaunchTemplate == "" {
-		if err := checkProfile(s, c); err != nil {
-			return launch.Plan{}, err
-		}
 		groups, err := p.securityGroups(ctx, c)
 		if err != nil {
 			return launch.Plan{}, err
@@ -73,25 +77,6 @@ func (p *Provider) plan(ctx context.Context, s Settings, c *class.Class, req *cl
 	maps.DeleteFunc(out.Subnets, func(zone string, _ launch.Subnet) bool { return !launch.InZone(out.Candidates, zone) })
 	p.inFlight.add(out.Subnets, p.now())
 	return out, nil
-}
-
-// ensure makes the launch template unless it exists.
-func (p *Provider) ensure(ctx context.Context, t launch.Template) error {
-	if p.templates.Has(t.Name) {
-		p.templates.Mark(t.Name)
-		return nil
-	}
-	_, err, _ := p.ensuring.Do(t.Name, func() (any, error) {
-		ok, err := p.api.HasTemplate(ctx, t.Name)
-		if err == nil && !ok {
-			err = p.api.CreateTemplate(ctx, t)
-		}
-		return nil, err
-	})
-	if err == nil {
-		p.templates.Mark(t.Name)
-	}
-	return err
 }
 
 // Launch sends what Prepare made. It may be repeated with the same token: the
@@ -121,10 +106,18 @@ func (p *Provider) Launch(ctx context.Context, token string, prepared cloud.Prep
 	return p.launched(ctx, &order, answer.Machines[0]), nil
 }
 
-// send sends the order; launch templates that were deleted behind our back are
-// made again, and the same is sent once more.
+// send sends the order, unless it is another one's turn; launch templates that
+// were deleted behind our back are made again, and the same is sent once more.
 func (p *Provider) send(ctx context.Context, token string, order *launch.Order) (launch.Answer, error) {
+	if wait := p.pace.turn(token); wait > 0 {
+		return launch.Answer{}, &cloud.ThrottledError{Err: errors.New("others are before this one"), After: wait}
+	}
 	answer, err := p.api.CreateFleet(ctx, token, order.Fleet)
+	var slow *cloud.ThrottledError
+	if errors.As(err, &slow) {
+		return answer, &cloud.ThrottledError{Err: slow.Err, After: p.pace.refused(token)}
+	}
+	p.pace.served()
 	var gone *launch.TemplateGoneError
 	if !errors.As(err, &gone) || len(order.Templates) == 0 {
 		return answer, err
@@ -202,9 +195,12 @@ func (p *Provider) launched(ctx context.Context, order *launch.Order, m launch.M
 		Claim:        order.Fleet.Tag(launch.ClaimTag),
 		Tags:         order.Fleet.TagMap(),
 	}
-	if found, err := p.api.Instances(ctx, []string{m.ID}, nil); err == nil && len(found) == 1 {
+	if len(order.Templates) > 0 {
+		i.InstanceProfile = order.Templates[0].Data.InstanceProfile
+	}
+	if found, ok, err := p.byID.get(ctx, m.ID); err == nil && ok {
 		tags, token, claim := i.Tags, i.Token, i.Claim
-		if i = found[0]; i.Token == "" { // its tags are not shown yet
+		if i = found; i.Token == "" { // its tags are not shown yet
 			i.Tags, i.Token, i.Claim = tags, token, claim
 		}
 	}

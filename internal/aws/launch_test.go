@@ -151,9 +151,13 @@ func TestThrottling(t *testing.T) {
 	if !errors.As(err, &slow) {
 		t.Fatalf("err = %v, want a ThrottledError", err)
 	}
+	if _, again := r.Launch(t.Context(), "t1", prepared); !errors.As(again, &slow) || slow.After <= 0 {
+		t.Errorf("at once: %v, want a ThrottledError that says when to come back", again)
+	}
 	if n := r.sim.CallCounts()["CreateFleet"]; n != 1 || len(r.Unavailable().All()) != 0 {
 		t.Errorf("%d calls, unavailable %v; throttling is no reason to repeat at once, nor to blame an offering", n, r.Unavailable().All())
 	}
+	r.clock.pass(slow.After)
 	r.launch("t1", prepared)
 }
 

@@ -1,12 +1,11 @@
 package aws
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -16,40 +15,76 @@ import (
 	"karpenter/internal/core/world"
 )
 
-// Found is what the selectors of a class find now.
+// Part is one of the things that a class is made of.
+type Part string
+
+// The parts of a class.
+const (
+	PartSubnets         Part = "subnets"
+	PartSecurityGroups  Part = "security groups"
+	PartImages          Part = "images"
+	PartInstanceProfile Part = "instance profile"
+	// PartContent is what the object says without selecting anything: tags, user
+	// data, the name of a launch template.
+	PartContent Part = "content"
+)
+
+var parts = []Part{PartSubnets, PartContent, PartSecurityGroups, PartInstanceProfile, PartImages}
+
+// Found is what the selectors of a class find now, and what was made for it.
 type Found struct {
+	// Subnets have those with the most free addresses first.
 	Subnets        []launch.Subnet
 	SecurityGroups []launch.SecurityGroup
-	// Images are those that could be launched; from SSM only the plain ones,
-	// with architecture and id.
-	Images []launch.Image
+	// Images are in the order in which an instance type tries them.
+	Images          []launch.Image
+	InstanceProfile string
+	// Trouble tells for each part that cannot be used why not.
+	Trouble map[Part]error
 }
 
-// Resolve finds what a class selects. An error that a change of the object would cure is
-// *cloud.BadClassError.
+// err is the first trouble.
+func (f *Found) err() error {
+	for _, part := range parts {
+		if err := f.Trouble[part]; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Resolve finds what a class selects, and makes its instance profile. The error
+// is the first of what is in the way; one that a change of the object would cure
+// is *cloud.BadClassError.
 func (p *Provider) Resolve(ctx context.Context, ref world.ClassRef) (Found, error) {
 	s, c, err := p.look(ctx, ref)
 	if err != nil {
-		return Found{}, err
+		return Found{Trouble: map[Part]error{PartContent: err}}, err
 	}
-	var f Found
-	if f.Subnets, err = p.allSubnets(ctx, &c); err != nil {
-		return f, err
+	f := Found{Trouble: map[Part]error{}}
+	note := func(part Part, err error) {
+		if err != nil && f.Trouble[part] == nil {
+			f.Trouble[part] = err
+		}
 	}
-	if err := launch.Check(&c, &s.Cluster, &cloud.LaunchRequest{}); err != nil {
-		return f, err
-	}
+	subnets, err := p.cachedSubnets(ctx, &c)
+	note(PartSubnets, err)
+	f.Subnets = slices.SortedFunc(slices.Values(subnets.value), func(a, b launch.Subnet) int {
+		return cmp.Or(cmp.Compare(b.Free, a.Free), cmp.Compare(a.ID, b.ID))
+	})
+	note(PartContent, launch.Check(&c, &s.Cluster, &cloud.LaunchRequest{}))
 	if c.LaunchTemplate != "" {
-		return f, p.checkTemplate(ctx, &c)
+		note(PartContent, p.checkTemplate(ctx, &c))
+		return f, f.err()
 	}
-	if f.SecurityGroups, err = p.securityGroups(ctx, &c); err != nil {
-		return f, err
-	}
-	if err := checkProfile(s, &c); err != nil {
-		return f, err
-	}
-	f.Images, err = p.plainImages(ctx, s, &c)
-	return f, err
+	f.SecurityGroups, err = p.securityGroups(ctx, &c)
+	note(PartSecurityGroups, err)
+	f.InstanceProfile, err = p.profile(ctx, s, &c)
+	note(PartInstanceProfile, err)
+	set, err := p.images(ctx, s, &c)
+	f.Images = set.list
+	note(PartImages, err)
+	return f, f.err()
 }
 
 // CheckClass tells whether machines can be launched with the class:
@@ -72,20 +107,29 @@ func (p *Provider) CheckRequest(ctx context.Context, req cloud.LaunchRequest) er
 	return launch.Check(&c, &s.Cluster, &req)
 }
 
-// allSubnets returns the subnets of the class, at least one.
-func (p *Provider) allSubnets(ctx context.Context, c *class.Class) ([]launch.Subnet, error) {
-	got, err := p.cachedSubnets(ctx, c)
-	return got.value, err
-}
-
+// cachedSubnets returns the subnets of the class, at least one.
 func (p *Provider) cachedSubnets(ctx context.Context, c *class.Class) (cached[[]launch.Subnet], error) {
-	got, err := p.subnets.get(ctx, filterKey(c.Subnets.Filters), func(ctx context.Context) ([]launch.Subnet, error) {
-		return p.api.Subnets(ctx, c.Subnets.Filters)
+	got, err := p.subnets.get(ctx, selectorKey(c.Subnets), func(ctx context.Context) ([]launch.Subnet, error) {
+		return anyOf(ctx, c.Subnets, p.api.Subnets, func(s launch.Subnet) string { return s.ID })
 	})
 	if err == nil && len(got.value) == 0 {
-		err = nothingMatches(c, c.Subnets, "subnet")
+		err = nothingMatches(c, "subnetSelector", c.Subnets, "subnet")
 	}
 	return got, err
+}
+
+// anyOf asks for what one of the terms finds, by id.
+func anyOf[T any](ctx context.Context, s class.Selector, ask func(context.Context, []class.Filter) ([]T, error), id func(T) string) ([]T, error) {
+	var out []T
+	for _, term := range s {
+		found, err := ask(ctx, term)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, found...)
+	}
+	slices.SortStableFunc(out, func(a, b T) int { return cmp.Compare(id(a), id(b)) })
+	return slices.CompactFunc(out, func(a, b T) bool { return id(a) == id(b) }), nil
 }
 
 // openSubnets returns the subnets that may be launched into, with the
@@ -109,50 +153,40 @@ func (p *Provider) openSubnets(ctx context.Context, c *class.Class) ([]launch.Su
 }
 
 func (p *Provider) securityGroups(ctx context.Context, c *class.Class) ([]launch.SecurityGroup, error) {
-	got, err := p.groups.get(ctx, filterKey(c.SecurityGroups.Filters), func(ctx context.Context) ([]launch.SecurityGroup, error) {
-		return p.api.SecurityGroups(ctx, c.SecurityGroups.Filters)
+	got, err := p.groups.get(ctx, selectorKey(c.SecurityGroups), func(ctx context.Context) ([]launch.SecurityGroup, error) {
+		return anyOf(ctx, c.SecurityGroups, p.api.SecurityGroups, func(g launch.SecurityGroup) string { return g.ID })
 	})
 	if err == nil && len(got.value) == 0 {
-		err = nothingMatches(c, c.SecurityGroups, "security group")
+		err = nothingMatches(c, "securityGroupSelector", c.SecurityGroups, "security group")
 	}
 	return got.value, err
 }
 
-// nothingMatches says what was selected for and what to do.
-func nothingMatches(c *class.Class, s class.Selector, what string) error {
+// nothingMatches says what was selected for and what to do. The field has the
+// name that it has in an AWSNodeTemplate.
+func nothingMatches(c *class.Class, field string, s class.Selector, what string) error {
 	return &cloud.BadClassError{
-		Class: c.Ref, Field: s.Field,
+		Class: c.Ref, Field: c.Field(field),
 		Problem: fmt.Sprintf("no %s matches %s: correct the selector, or tag the %ss", what, s, what),
 	}
 }
 
-func filterKey(filters []class.Filter) string {
-	var b strings.Builder
-	for _, f := range filters {
-		text, err := json.Marshal(f)
-		if err != nil { // strings can always be written
-			panic(err)
-		}
-		b.Write(text)
-	}
-	return b.String()
-}
+func selectorKey(s class.Selector) string { return key(s) }
+func termKey(t class.Term) string         { return key(t) }
 
-func checkProfile(s Settings, c *class.Class) error {
-	if c.InstanceProfile != "" || s.Cluster.DefaultInstanceProfile != "" {
-		return nil
+func key(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil { // strings can always be written
+		panic(err)
 	}
-	return &cloud.BadClassError{
-		Class: c.Ref, Field: "spec.instanceProfile",
-		Problem: "neither the class nor the setting aws.defaultInstanceProfile names an instance profile: set one of them",
-	}
+	return string(text)
 }
 
 func (p *Provider) checkTemplate(ctx context.Context, c *class.Class) error {
 	ok, err := p.api.HasTemplate(ctx, c.LaunchTemplate)
 	if err == nil && !ok {
 		err = &cloud.BadClassError{
-			Class: c.Ref, Field: "spec.launchTemplate",
+			Class: c.Ref, Field: c.Field("launchTemplate"),
 			Problem: fmt.Sprintf("there is no launch template named %q: make it, or correct the name", c.LaunchTemplate),
 		}
 	}
@@ -191,118 +225,4 @@ func (f *inFlight) count(subnet string, answered time.Time) int64 {
 		return 0
 	}
 	return in.n
-}
-
-// plainImages returns the images for machines without accelerators, by
-// architecture.
-func (p *Provider) plainImages(ctx context.Context, s Settings, c *class.Class) ([]launch.Image, error) {
-	if !c.Images.IsZero() {
-		return p.selectedImages(ctx, c)
-	}
-	var out []launch.Image
-	for suffix, arch := range map[string]string{"": "amd64", "-arm64": "arm64"} {
-		id, err := p.imageParameter(ctx, launch.AL2ParameterPrefix(s.Cluster.Version)+suffix+"/recommended/image_id")
-		var unknown *launch.UnknownParameterError
-		if err != nil && !errors.As(err, &unknown) {
-			return nil, err
-		}
-		if err == nil {
-			out = append(out, launch.Image{ID: id, Arch: arch})
-		}
-	}
-	if len(out) == 0 {
-		return nil, noFamilyImage(s, c)
-	}
-	slices.SortFunc(out, func(a, b launch.Image) int { return strings.Compare(a.Arch, b.Arch) })
-	return out, nil
-}
-
-func (p *Provider) selectedImages(ctx context.Context, c *class.Class) ([]launch.Image, error) {
-	got, err := p.images.get(ctx, filterKey(c.Images.Filters), func(ctx context.Context) ([]launch.Image, error) {
-		return p.api.Images(ctx, c.Images.Filters)
-	})
-	if err == nil && len(got.value) == 0 {
-		err = nothingMatches(c, c.Images, "available image")
-	}
-	return got.value, err
-}
-
-// imageParameter returns the image id that SSM holds. That SSM has none is
-// remembered like an answer.
-func (p *Provider) imageParameter(ctx context.Context, name string) (string, error) {
-	got, err := p.parameter.get(ctx, name, func(ctx context.Context) (string, error) {
-		id, err := p.api.Parameter(ctx, name)
-		var unknown *launch.UnknownParameterError
-		if errors.As(err, &unknown) {
-			return "", nil
-		}
-		return id, err
-	})
-	if err == nil && got.value == "" {
-		err = &launch.UnknownParameterError{Name: name}
-	}
-	return got.value, err
-}
-
-func noFamilyImage(s Settings, c *class.Class) error {
-	return &cloud.BadClassError{
-		Class: c.Ref, Field: "spec.amiFamily",
-		Problem: fmt.Sprintf("AWS publishes no %s image for Kubernetes %s: choose another family, or an image with amiSelector", c.Family, s.Cluster.Version),
-	}
-}
-
-// withImages keeps the candidates for which there is an image, and names it.
-// A type whose image cannot be told is left out as long as others are left.
-func (p *Provider) withImages(ctx context.Context, s Settings, c *class.Class, candidates []launch.Candidate) ([]launch.Candidate, error) {
-	if c.LaunchTemplate != "" {
-		return candidates, nil
-	}
-	find := func(t *world.InstanceType) (string, error) { return p.familyImage(ctx, s, t) }
-	if !c.Images.IsZero() {
-		images, err := p.selectedImages(ctx, c)
-		if err != nil {
-			return nil, err
-		}
-		find = func(t *world.InstanceType) (string, error) { id, _ := launch.MatchImage(images, t); return id, nil }
-	}
-	var out []launch.Candidate
-	var failed error
-	for _, cand := range candidates {
-		id, err := find(cand.Type)
-		if err != nil {
-			failed = err
-		}
-		if err == nil && id != "" {
-			cand.ImageID = id
-			out = append(out, cand)
-		}
-	}
-	if len(out) > 0 {
-		return out, nil
-	}
-	if failed != nil {
-		return nil, failed
-	}
-	if c.Images.IsZero() {
-		return nil, noFamilyImage(s, c)
-	}
-	return nil, &cloud.BadClassError{
-		Class: c.Ref, Field: c.Images.Field,
-		Problem: fmt.Sprintf("no image that matches %s boots the instance types asked for: select one of their architecture", c.Images),
-	}
-}
-
-// familyImage returns the image of the family for the type; empty if there is
-// none.
-func (p *Provider) familyImage(ctx context.Context, s Settings, t *world.InstanceType) (string, error) {
-	name, ok := launch.AL2Parameter(s.Cluster.Version, t)
-	if !ok {
-		return "", nil
-	}
-	id, err := p.imageParameter(ctx, name)
-	var unknown *launch.UnknownParameterError
-	if errors.As(err, &unknown) {
-		return "", nil
-	}
-	return id, err
 }

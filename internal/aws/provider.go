@@ -10,6 +10,7 @@ package aws
 
 import (
 	"context"
+	"net/netip"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -32,25 +33,41 @@ const (
 // goroutines.
 type Provider struct {
 	api      API
+	iam      Profiles
+	eks      Clusters
 	classes  Classes
 	settings func(context.Context) (Settings, error)
 	now      func() time.Time
 
-	types     *cache[[]catalog.Row]
-	offered   *cache[map[string][]string]
-	subnets   *cache[[]launch.Subnet]
-	groups    *cache[[]launch.SecurityGroup]
-	images    *cache[[]launch.Image]
-	parameter *cache[string]
-	prices    *priceTable
-	shelf     *shelf
+	types   *cache[[]catalog.Row]
+	offered *cache[map[string][]string]
+	subnets *cache[[]launch.Subnet]
+	groups  *cache[[]launch.SecurityGroup]
+	// imageLists are answers of DescribeImages.
+	imageLists *cache[[]launch.Image]
+	parameter  *cache[string]
+	cidr       *cache[netip.Prefix]
+	profiles   *cache[string]
+	prices     *priceTable
+	shelf      *shelf
+	observed   *observed
 
 	unavailable *cloud.Unavailable
-	// closed subnets had no free address; templates are known to exist.
-	closed    *cloud.Memory[string]
-	templates *cloud.Memory[string]
-	ensuring  singleflight.Group
-	inFlight  *inFlight
+	// closed subnets had no free address; templates are known to exist, and
+	// roles not to exist.
+	closed       *cloud.Memory[string]
+	templates    *cloud.Memory[string]
+	noRole       *cloud.Memory[string]
+	usedProfiles *cloud.Memory[string]
+	ensuring     singleflight.Group
+	inFlight     *inFlight
+
+	// Calls of one moment go together: machines by id, by token, and those to
+	// end.
+	byID    *batch[cloud.Instance]
+	byToken *batch[cloud.Instance]
+	ending  *batch[error]
+	pace    *pace
 }
 
 // Config is what a Provider is made of. All fields are required except
@@ -75,6 +92,8 @@ type Settings struct {
 	Cluster launch.Cluster
 
 	PodENI bool
+	// ReservedENIs are network interfaces of each machine that carry no pods.
+	ReservedENIs int64
 	// VMMemoryOverheadPercent is the fraction of a type's memory that its
 	// operating system does not see.
 	VMMemoryOverheadPercent float64
@@ -95,21 +114,32 @@ func New(c Config) *Provider {
 	if c.Unavailable == nil {
 		c.Unavailable = cloud.NewUnavailable(c.Now)
 	}
-	return &Provider{
-		api: c.API, classes: c.Classes, settings: c.Settings, now: c.Now,
+	p := &Provider{
+		api: c.API, iam: c.Profiles, eks: c.Clusters, classes: c.Classes, settings: c.Settings, now: c.Now,
 		types:       newCache[[]catalog.Row](typesLast, c.Now),
 		offered:     newCache[map[string][]string](typesLast, c.Now),
 		subnets:     newCache[[]launch.Subnet](placesLast, c.Now),
 		groups:      newCache[[]launch.SecurityGroup](placesLast, c.Now),
-		images:      newCache[[]launch.Image](placesLast, c.Now),
+		imageLists:  newCache[[]launch.Image](placesLast, c.Now),
 		parameter:   newCache[string](placesLast, c.Now),
+		cidr:        newCache[netip.Prefix](placesLast, c.Now),
+		profiles:    newCache[string](profilesLast, c.Now),
 		prices:      newPriceTable(c.API.Region()),
 		shelf:       &shelf{catalogs: map[string]shelved{}},
 		unavailable: c.Unavailable,
 		closed:      cloud.NewMemory[string](c.Now, cloud.RefusalMemory),
-		templates:   cloud.NewMemory[string](c.Now, placesLast),
+		templates:   cloud.NewMemory[string](c.Now, templatesLast),
+		noRole:      cloud.NewMemory[string](c.Now, placesLast),
 		inFlight:    &inFlight{bySubnet: map[string]flights{}},
+		observed:    &observed{least: map[observedKey]sighting{}},
+		pace:        &pace{now: c.Now, waiting: map[string]ticket{}},
+
+		usedProfiles: cloud.NewMemory[string](c.Now, profileGrace),
 	}
+	p.byID = &batch[cloud.Instance]{most: filterValues, call: p.describeIDs}
+	p.byToken = &batch[cloud.Instance]{most: filterValues, call: p.findTokens}
+	p.ending = &batch[error]{most: mostTerminated, call: p.terminateAll}
+	return p
 }
 
 // Unavailable returns the table of refused offerings.
@@ -124,6 +154,29 @@ func (p *Provider) look(ctx context.Context, ref world.ClassRef) (Settings, clas
 	if err != nil {
 		return Settings{}, class.Class{}, err
 	}
+	s.Cluster.ServiceCIDR = p.serviceCIDR(ctx, &s.Cluster)
 	c, err := p.classes.Class(ctx, ref)
+	if c.Newer() { // these settings are gone
+		s.PodENI, s.Cluster.ENILimitedPodDensity = true, true
+	}
 	return s, c, err
+}
+
+// serviceCIDR is where the addresses of Services are, as far as EKS knows. Of
+// other clusters it is worked out from the address of the DNS service.
+func (p *Provider) serviceCIDR(ctx context.Context, cl *launch.Cluster) netip.Prefix {
+	if cl.ServiceCIDR.IsValid() || p.eks == nil {
+		return cl.ServiceCIDR
+	}
+	got, err := p.cidr.get(ctx, cl.Name, func(ctx context.Context) (netip.Prefix, error) {
+		c, err := p.eks.Cluster(ctx, cl.Name)
+		if err != nil {
+			return netip.Prefix{}, nil // it is asked again in a while, not by everybody
+		}
+		return c.ServiceCIDR, nil
+	})
+	if err != nil {
+		return netip.Prefix{}
+	}
+	return got.value
 }

@@ -213,7 +213,7 @@ func TestBadClassesSayWhatToDo(t *testing.T) {
 		t.Errorf("the workshop's class: %v", err)
 	}
 	found, err := r.Resolve(t.Context(), ref("default"))
-	if err != nil || len(found.Subnets) != 4 || len(found.SecurityGroups) != 1 || len(found.Images) != 2 {
+	if err != nil || len(found.Subnets) != 4 || len(found.SecurityGroups) != 1 || len(found.Images) != 4 {
 		t.Errorf("found %+v, %v", found, err)
 	}
 }
@@ -365,11 +365,12 @@ func TestRefreshBringsLivePrices(t *testing.T) {
 }
 
 // TestTypesWithoutImageAreLeftOut: an image that AWS does not publish must not
-// fail the launch of the others.
+// fail the launch of the others, and nobody plans with types that it would boot.
 func TestTypesWithoutImageAreLeftOut(t *testing.T) {
 	r := newRig(t, ec2.Options{})
-	arm := launch.AL2ParameterPrefix("1.37") + "-arm64/recommended/image_id"
-	r.sim.Edit(func(w *ec2.World) { delete(w.Parameters, arm) })
+	r.sim.Edit(func(w *ec2.World) {
+		delete(w.Parameters, "/aws/service/eks/optimized-ami/1.37/amazon-linux-2-arm64/recommended/image_id")
+	})
 	req := request("t1")
 	req.Requirements = []label.Requirement{in("karpenter.k8s.aws/instance-family", "m6a", "m6g"), in(label.CapacityType, "on-demand")}
 	o, err := launch.Decode(r.prepare(req))
@@ -381,9 +382,18 @@ func TestTypesWithoutImageAreLeftOut(t *testing.T) {
 			t.Errorf("%s is asked for without an image", k)
 		}
 	}
+	cat, err := r.Catalog(t.Context(), ref("default"), world.Kubelet{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range find(cat.Types, "m6g.large").Offerings {
+		if o.Available {
+			t.Errorf("m6g.large can be planned with: %+v", o)
+		}
+	}
 	req.Requirements[0] = in("karpenter.k8s.aws/instance-family", "m6g")
-	var bad *cloud.BadClassError
-	if _, err := r.Prepare(t.Context(), req); !errors.As(err, &bad) || bad.Field != "spec.amiFamily" {
-		t.Errorf("err = %v, want a BadClassError about spec.amiFamily", err)
+	var none *cloud.NoCapacityError
+	if _, err := r.Prepare(t.Context(), req); !errors.As(err, &none) {
+		t.Errorf("err = %v, want a NoCapacityError", err)
 	}
 }

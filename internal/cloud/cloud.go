@@ -50,9 +50,11 @@ type Instance struct {
 	// CapacityType is label.Spot or label.OnDemand.
 	CapacityType string
 	ImageID      string
-	PrivateDNS   string
-	State        State
-	Launched     time.Time
+	// InstanceProfile is what the machine may do in the cloud.
+	InstanceProfile string
+	PrivateDNS      string
+	State           State
+	Launched        time.Time
 	// Token and Claim are read from the instance's tags; empty if absent.
 	Token string
 	Claim string
@@ -112,8 +114,12 @@ func (e *NoCapacityError) Error() string {
 }
 
 // ThrottledError: the cloud asks us to be slower. The same call is repeated
-// later.
-type ThrottledError struct{ Err error }
+// later: After that time where it is not 0, so that those who wait come one
+// after the other.
+type ThrottledError struct {
+	Err   error
+	After time.Duration
+}
 
 func (e *ThrottledError) Error() string { return "throttled by the cloud: " + e.Err.Error() }
 func (e *ThrottledError) Unwrap() error { return e.Err }

@@ -173,7 +173,7 @@ func places(w *twins) {
 			return a.Images(ctx, []class.Filter{{Name: class.Owner, Values: []string{"self", "099720109477"}}})
 		},
 		"parameter": func(ctx context.Context, a everything) (any, error) {
-			return a.Parameter(ctx, launch.AL2ParameterPrefix("1.37")+"/recommended/image_id")
+			return a.Parameter(ctx, "/aws/service/eks/optimized-ami/1.37/amazon-linux-2/recommended/image_id")
 		},
 		"no parameter": func(ctx context.Context, a everything) (any, error) { return a.Parameter(ctx, "/nothing") },
 	} {
@@ -184,7 +184,7 @@ func places(w *twins) {
 // directFleet makes a launch template and asks for machines with it.
 func directFleet(w *twins) launch.Fleet {
 	image := w.same("image", func(ctx context.Context, a everything) (any, error) {
-		return a.Parameter(ctx, launch.AL2ParameterPrefix("1.37")+"/recommended/image_id")
+		return a.Parameter(ctx, "/aws/service/eks/optimized-ami/1.37/amazon-linux-2/recommended/image_id")
 	}).(string)
 	subnets := w.same("subnets", func(ctx context.Context, a everything) (any, error) {
 		return a.Subnets(ctx, []class.Filter{{Name: "tag:Name", Values: []string{"*PrivateSubnet1", "*PrivateSubnet2"}}})

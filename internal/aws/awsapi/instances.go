@@ -2,6 +2,7 @@ package awsapi
 
 import (
 	"context"
+	"path"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -92,6 +93,9 @@ func instance(i *types.Instance) cloud.Instance {
 	}
 	if aws.ToString(i.SpotInstanceRequestId) != "" || i.InstanceLifecycle == types.InstanceLifecycleTypeSpot {
 		out.CapacityType = label.Spot
+	}
+	if p := i.IamInstanceProfile; p != nil {
+		out.InstanceProfile = path.Base(aws.ToString(p.Arn))
 	}
 	out.Token, out.Claim = out.Tags[launch.TokenTag], out.Tags[launch.ClaimTag]
 	return out

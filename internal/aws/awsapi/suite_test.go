@@ -18,6 +18,7 @@ import (
 	"karpenter/internal/aws"
 	"karpenter/internal/aws/awsapi"
 	"karpenter/internal/aws/class"
+	"karpenter/internal/aws/family"
 	"karpenter/internal/aws/launch"
 	"karpenter/internal/cloud"
 	"karpenter/internal/core/label"
@@ -105,13 +106,7 @@ func runSuite(t *testing.T, endpoint string, gaps map[string]string) {
 
 func newSuite(t *testing.T, endpoint string, gaps map[string]string) *suite {
 	t.Helper()
-	for key, value := range map[string]string{
-		"AWS_ENDPOINT_URL": endpoint, "AWS_REGION": "us-east-1",
-		"AWS_ACCESS_KEY_ID": "simulated", "AWS_SECRET_ACCESS_KEY": "simulated", "AWS_SESSION_TOKEN": "", "AWS_PROFILE": "",
-		"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true",
-	} {
-		t.Setenv(key, value)
-	}
+	offline(t, endpoint)
 	api, err := awsapi.New(t.Context(), awsapi.Config{Version: "test"})
 	must(t, err)
 	loaded, err := config.LoadDefaultConfig(t.Context())
@@ -121,16 +116,26 @@ func newSuite(t *testing.T, endpoint string, gaps map[string]string) *suite {
 		Name: s.tag, Endpoint: "https://10.0.0.1:6443", CABundle: "Y2E=", Version: "1.37", DefaultInstanceProfile: "NodeProfile", ENILimitedPodDensity: true,
 	}}
 	image := s.mark(t)
-	own := func(field string) class.Selector {
-		return class.Selector{Field: field, Filters: []class.Filter{{Name: "tag:suite", Values: []string{s.tag}}}}
-	}
+	own := class.Selector{{{Name: "tag:suite", Values: []string{s.tag}}}}
 	s.class = class.Class{
-		Ref: world.ClassRef{Kind: "AWSNodeTemplate", Name: "suite"}, Family: class.AL2, Metadata: class.Metadata{Default: true},
-		Subnets: own("spec.subnetSelector"), SecurityGroups: own("spec.securityGroupSelector"), Tags: map[string]string{"team": "x"},
-		Images: class.Selector{Field: "spec.amiSelector", Filters: []class.Filter{{Name: "image-id", Values: []string{image}}}},
+		Ref: world.ClassRef{Kind: "AWSNodeTemplate", Name: "suite"}, Family: family.AL2, Subnets: own, SecurityGroups: own, Tags: map[string]string{"team": "x"},
+		Metadata: class.Metadata{Endpoint: "enabled", IPv6: class.AsCluster, HopLimit: 2, Tokens: "required"},
+		Images:   class.Selector{{{Name: "image-id", Values: []string{image}}}},
 	}
 	s.Provider = aws.New(aws.Config{API: api, Classes: s, Settings: func(context.Context) (aws.Settings, error) { return s.owner, nil }})
 	return s
+}
+
+// offline lets the SDK speak to an endpoint, and to nobody else.
+func offline(t *testing.T, endpoint string) {
+	t.Helper()
+	for key, value := range map[string]string{
+		"AWS_ENDPOINT_URL": endpoint, "AWS_REGION": "us-east-1",
+		"AWS_ACCESS_KEY_ID": "simulated", "AWS_SECRET_ACCESS_KEY": "simulated", "AWS_SESSION_TOKEN": "", "AWS_PROFILE": "",
+		"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true",
+	} {
+		t.Setenv(key, value)
+	}
 }
 
 // mark tags two subnets and a group of the account, so that selectors find
@@ -251,12 +256,12 @@ func (s *suite) onDemandPrices(t *testing.T) {
 }
 
 func (s *suite) familyImage(t *testing.T) {
-	id, err := s.api.Parameter(t.Context(), launch.AL2ParameterPrefix("1.37")+"/recommended/image_id")
+	id, err := s.api.Parameter(t.Context(), "/aws/service/eks/optimized-ami/1.37/amazon-linux-2/recommended/image_id")
 	if err != nil || !strings.HasPrefix(id, "ami-") {
 		t.Errorf("image %q, %v", id, err)
 	}
 	var unknown *launch.UnknownParameterError
-	if _, err := s.api.Parameter(t.Context(), launch.AL2ParameterPrefix("9.9")+"/recommended/image_id"); !errors.As(err, &unknown) {
+	if _, err := s.api.Parameter(t.Context(), "/aws/service/eks/optimized-ami/9.9/amazon-linux-2/recommended/image_id"); !errors.As(err, &unknown) {
 		t.Errorf("no such version: %v", err)
 	}
 }
@@ -282,12 +287,12 @@ func (s *suite) nothingMatches(t *testing.T) {
 	before := s.class
 	defer func() { s.class = before }()
 	var bad *cloud.BadClassError
-	s.class.Subnets.Filters = []class.Filter{{Name: "subnet-id", Values: []string{"subnet-00000000000000000"}}}
+	s.class.Subnets = class.Selector{{{Name: "subnet-id", Values: []string{"subnet-00000000000000000"}}}}
 	if err := s.CheckClass(t.Context(), s.class.Ref); !errors.As(err, &bad) || bad.Field != "spec.subnetSelector" {
 		t.Errorf("subnets: %v", err)
 	}
 	s.class = before
-	s.class.SecurityGroups.Filters = []class.Filter{{Name: "tag:suite", Values: []string{"other*"}}}
+	s.class.SecurityGroups = class.Selector{{{Name: "tag:suite", Values: []string{"other*"}}}}
 	if err := s.CheckClass(t.Context(), s.class.Ref); !errors.As(err, &bad) || bad.Field != "spec.securityGroupSelector" {
 		t.Errorf("groups: %v", err)
 	}

@@ -30,10 +30,11 @@ func Build(rows []Row, in Input) ([]world.InstanceType, error) {
 			continue
 		}
 		capacity := capacityOf(r, in, settings)
-		offered := allocatable(r, in.Family, settings, capacity)
+		offered := allocatable(r, in, settings, capacity)
 		if r.Stated != nil {
 			capacity, offered = settings.state(capacity, r.Stated.Capacity), settings.state(offered, r.Stated.Allocatable)
 		}
+		in.correct(r, &capacity, &offered)
 		types = append(types, world.InstanceType{
 			Name:         r.Name,
 			Labels:       labelsOf(r, in.Region, capacity.Pods),
@@ -84,7 +85,13 @@ func (s *shop) offerings(r *Row) []world.Offering {
 				continue
 			}
 			o := world.Offering{Zone: zone, CapacityType: market, Price: quantity.PriceUnknown}
-			if q, ok := s.in.Prices.Quote(r.Name, zone, market); ok {
+			q, ok := s.in.Prices.Quote(r.Name, zone, market)
+			if r.Stated != nil && r.Stated.Prices != nil {
+				if q.Price, ok = r.Stated.Prices[market][zone]; !ok {
+					continue
+				}
+			}
+			if ok {
 				o.Price = q.Price
 				o.Available = s.in.Unavailable == nil ||
 					!s.in.Unavailable(cloud.OfferingKey{Type: r.Name, Zone: zone, CapacityType: market})

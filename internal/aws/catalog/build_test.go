@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"karpenter/internal/aws/family"
 	"karpenter/internal/cloud"
 	"karpenter/internal/core/label"
 	"karpenter/internal/core/quantity"
@@ -15,7 +16,7 @@ import (
 
 // usual is a pool of AL2 nodes in us-west-2 with default settings.
 func usual(change ...func(*Input)) Input {
-	al2, _ := FamilyNamed("")
+	al2, _ := family.Named("")
 	in := Input{
 		Region:                  "us-west-2",
 		Offered:                 ZoneOfferings("us-west-2"),
@@ -23,6 +24,7 @@ func usual(change ...func(*Input)) Input {
 		Family:                  al2,
 		VMMemoryOverheadPercent: 0.075,
 		ENILimitedPodDensity:    true,
+		Rules:                   OldRules,
 	}
 	for _, c := range change {
 		c(&in)
@@ -30,8 +32,8 @@ func usual(change ...func(*Input)) Input {
 	return in
 }
 
-func family(name string) func(*Input) {
-	return func(in *Input) { in.Family, _ = FamilyNamed(name) }
+func ofFamily(name string) func(*Input) {
+	return func(in *Input) { in.Family, _ = family.Named(name) }
 }
 
 func kubeletOf(k world.Kubelet) func(*Input) { return func(in *Input) { in.Kubelet = k } }
@@ -94,7 +96,7 @@ func TestCapacity(t *testing.T) {
 		{"podsPerCore", "m5.xlarge", usual(kubeletOf(cores(5))), pods, 20},
 		{"podsPerCore above", "m5.xlarge", usual(kubeletOf(cores(50))), pods, 58},
 		{"podsPerCore 0", "m5.xlarge", usual(kubeletOf(cores(0))), pods, 58},
-		{"podsPerCore unknown to Bottlerocket", "m5.xlarge", usual(family("Bottlerocket"), kubeletOf(cores(5))), pods, 58},
+		{"podsPerCore unknown to Bottlerocket", "m5.xlarge", usual(ofFamily("Bottlerocket"), kubeletOf(cores(5))), pods, 58},
 		{"branch interfaces", "m5.xlarge", usual(eni), podENI, 18},
 		{"branch interfaces off", "m5.xlarge", usual(), podENI, 0},
 		{"no trunking", "t3.large", usual(eni), podENI, 0},
@@ -106,13 +108,13 @@ func TestCapacity(t *testing.T) {
 		{"not a neuron chip", "dl2q.24xlarge", usual(), neuron, 0},
 
 		{"no devices", "m5.xlarge", usual(), disk, 20 * gibi},
-		{"ephemeral device", "m5.xlarge", usual(disks(BlockDevice{"/dev/xvda", 30 * gibi}, BlockDevice{"/dev/xvdb", 50 * gibi})), disk, 30 * gibi},
-		{"ephemeral device not named", "m5.xlarge", usual(disks(BlockDevice{"/dev/sdb", 50 * gibi})), disk, 20 * gibi},
+		{"ephemeral device", "m5.xlarge", usual(disks(BlockDevice{Name: "/dev/xvda", Bytes: 30 * gibi}, BlockDevice{Name: "/dev/xvdb", Bytes: 50 * gibi})), disk, 30 * gibi},
+		{"ephemeral device not named", "m5.xlarge", usual(disks(BlockDevice{Name: "/dev/sdb", Bytes: 50 * gibi})), disk, 20 * gibi},
 		{"snapshot decides", "m5.xlarge", usual(disks(BlockDevice{Name: "/dev/xvda"})), disk, 20 * gibi},
-		{"Bottlerocket data volume", "m5.xlarge", usual(family("Bottlerocket"), disks(BlockDevice{"/dev/xvda", 4 * gibi}, BlockDevice{"/dev/xvdb", 50 * gibi})), disk, 50 * gibi},
-		{"Ubuntu", "m5.xlarge", usual(family("Ubuntu"), disks(BlockDevice{"/dev/sda1", 40 * gibi})), disk, 40 * gibi},
-		{"Custom takes the last", "m5.xlarge", usual(family("Custom"), disks(BlockDevice{"/dev/a", 30 * gibi}, BlockDevice{"/dev/b", 50 * gibi})), disk, 50 * gibi},
-		{"Custom, last from snapshot", "m5.xlarge", usual(family("Custom"), disks(BlockDevice{"/dev/a", 30 * gibi}, BlockDevice{Name: "/dev/b"})), disk, 20 * gibi},
+		{"Bottlerocket data volume", "m5.xlarge", usual(ofFamily("Bottlerocket"), disks(BlockDevice{Name: "/dev/xvda", Bytes: 4 * gibi}, BlockDevice{Name: "/dev/xvdb", Bytes: 50 * gibi})), disk, 50 * gibi},
+		{"Ubuntu", "m5.xlarge", usual(ofFamily("Ubuntu"), disks(BlockDevice{Name: "/dev/sda1", Bytes: 40 * gibi})), disk, 40 * gibi},
+		{"Custom takes the last", "m5.xlarge", usual(ofFamily("Custom"), disks(BlockDevice{Name: "/dev/a", Bytes: 30 * gibi}, BlockDevice{Name: "/dev/b", Bytes: 50 * gibi})), disk, 50 * gibi},
+		{"Custom, last from snapshot", "m5.xlarge", usual(ofFamily("Custom"), disks(BlockDevice{Name: "/dev/a", Bytes: 30 * gibi}, BlockDevice{Name: "/dev/b"})), disk, 20 * gibi},
 	} {
 		if got := buildOne(t, c.typ, c.in).Capacity.Get(c.resource); got != c.want {
 			t.Errorf("%s: got %d, want %d", c.what, got, c.want)
@@ -124,7 +126,7 @@ func TestMemoryOverheadIsExact(t *testing.T) {
 	// 7.5 % of 8000 MiB is 600 MiB; floating point makes it a little more,
 	// which must not cost one MiB.
 	for overhead, want := range map[float64]int64{0.075: 7400, 0: 8000, 0.07: 7440, 1: 0} {
-		if got := visibleMemory(&Row{MemoryMiB: 8000}, overhead); got != want*mebi {
+		if got := visibleMemory(&Row{MemoryMiB: 8000}, Input{VMMemoryOverheadPercent: overhead}); got != want*mebi {
 			t.Errorf("%v: got %d MiB, want %d", overhead, got/mebi, want)
 		}
 	}
@@ -134,7 +136,7 @@ func TestReservedMemoryCountsPodsByFamily(t *testing.T) {
 	twenty := int32(20)
 	k := kubeletOf(world.Kubelet{MaxPods: &twenty})
 	for name, pods := range map[string]int64{"AL2": 58, "Ubuntu": 58, "Custom": 58, "Bottlerocket": 20, "AL2023": 20} {
-		got := buildOne(t, "m5.xlarge", usual(family(name), k)).Allocatable.MemoryBytes / mebi
+		got := buildOne(t, "m5.xlarge", usual(ofFamily(name), k)).Allocatable.MemoryBytes / mebi
 		if want := 15155 - (11*pods + 255) - 100 - 100; got != want {
 			t.Errorf("%s: got %d MiB, want %d", name, got, want)
 		}
@@ -164,7 +166,7 @@ func TestKubeletSettings(t *testing.T) {
 		{"soft", usual(kubeletOf(world.Kubelet{EvictionSoft: signal("500Mi")})), memory, base - kept - 500*mebi},
 		{"soft greater", usual(kubeletOf(world.Kubelet{EvictionHard: signal("200Mi"), EvictionSoft: signal("500Mi")})), memory, base - kept - 500*mebi},
 		{"hard greater", usual(kubeletOf(world.Kubelet{EvictionHard: signal("700Mi"), EvictionSoft: signal("500Mi")})), memory, base - kept - 700*mebi},
-		{"soft unknown to Bottlerocket", usual(family("Bottlerocket"), kubeletOf(world.Kubelet{EvictionSoft: signal("500Mi")})), memory, 14062 * mebi},
+		{"soft unknown to Bottlerocket", usual(ofFamily("Bottlerocket"), kubeletOf(world.Kubelet{EvictionSoft: signal("500Mi")})), memory, 14062 * mebi},
 	} {
 		if got := buildOne(t, "m5.xlarge", c.in).Allocatable.Get(c.resource); got != c.want {
 			t.Errorf("%s: got %d, want %d", c.what, got, c.want)
@@ -329,18 +331,18 @@ func TestDroppedTypes(t *testing.T) {
 // left for pods after what the formulas take.
 func TestEveryEmbeddedTypeHasRoom(t *testing.T) {
 	tooSmall := map[string]bool{"t2.nano": true, "t3.nano": true, "t3a.nano": true, "t4g.nano": true}
-	for _, f := range Families() {
-		types, err := Build(Embedded(), usual(family(f.Name)))
+	for _, name := range family.Names() {
+		types, err := Build(Embedded(), usual(ofFamily(name)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, typ := range types {
 			a := typ.Allocatable
 			if a.MilliCPU <= 0 || a.EphemeralBytes <= 0 || a.Pods <= 2 {
-				t.Errorf("%s %s: allocatable %v", f.Name, typ.Name, a)
+				t.Errorf("%s %s: allocatable %v", name, typ.Name, a)
 			}
 			if (a.MemoryBytes <= 0) != tooSmall[typ.Name] {
-				t.Errorf("%s %s: allocatable memory %d", f.Name, typ.Name, a.MemoryBytes)
+				t.Errorf("%s %s: allocatable memory %d", name, typ.Name, a.MemoryBytes)
 			}
 		}
 	}
@@ -362,9 +364,9 @@ func FuzzReadKubelet(f *testing.F) {
 	}
 	rows, base := Embedded()[:3], usual()
 	f.Fuzz(func(t *testing.T, reserved, signal string, maxPods, perCore int32) {
-		for _, fam := range Families() {
+		for _, name := range family.Names() {
 			in := base
-			in.Family = fam
+			in.Family, _ = family.Named(name)
 			in.Kubelet = world.Kubelet{
 				MaxPods: &maxPods, PodsPerCore: &perCore,
 				KubeReserved:   map[string]string{"cpu": reserved, "memory": reserved},

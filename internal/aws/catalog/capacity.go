@@ -28,8 +28,8 @@ const (
 func capacityOf(r *Row, in Input, k kubelet) quantity.Resources {
 	c := quantity.Resources{
 		MilliCPU:       r.VCPU * 1000,
-		MemoryBytes:    visibleMemory(r, in.VMMemoryOverheadPercent),
-		EphemeralBytes: volume(in.Family, in.BlockDevices),
+		MemoryBytes:    visibleMemory(r, in),
+		EphemeralBytes: storage(r, in),
 		Pods:           pods(r, in, k),
 	}
 	for _, g := range r.GPUs {
@@ -55,20 +55,31 @@ func capacityOf(r *Row, in Input, k kubelet) quantity.Resources {
 	return c
 }
 
-// visibleMemory is the memory that the operating system sees, in bytes: what
-// the hypervisor keeps is rounded up to whole MiB.
-func visibleMemory(r *Row, overhead float64) int64 {
+// visibleMemory estimates the memory that the operating system sees, in bytes:
+// what the hypervisor keeps is rounded up to whole MiB.
+func visibleMemory(r *Row, in Input) int64 {
+	size := r.MemoryMiB
+	if arch(r.Arch) == "arm64" {
+		size -= in.Rules.ArmMiB
+	}
 	// Millionths keep floating-point noise from costing a MiB.
-	micros := int64(math.Round(overhead * 1e6))
-	kept := (r.MemoryMiB*micros + 999_999) / 1e6
-	return max(0, r.MemoryMiB-kept) * mebi
+	micros := int64(math.Round(in.VMMemoryOverheadPercent * 1e6))
+	kept := (size*micros + 999_999) / 1e6
+	return max(0, size-kept) * mebi
 }
 
-// volume is the size of the volume that holds pods' files.
-func volume(f Family, devices []BlockDevice) int64 {
-	size := int64(0)
-	for _, d := range devices {
-		if f.EphemeralDevice == "" || (d.Name == f.EphemeralDevice && size == 0) {
+// storage is the size, in bytes, of the volume that holds pods' files.
+func storage(r *Row, in Input) int64 {
+	const gigabyte = 1e9
+	if in.RAID0 && r.LocalNVMeGB > 0 {
+		return r.LocalNVMeGB * gigabyte
+	}
+	size, device := int64(0), in.Family.Storage
+	for _, d := range in.BlockDevices {
+		switch {
+		case d.Root && d.Bytes > 0:
+			return d.Bytes
+		case device == "" || (d.Name == device && size == 0):
 			size = d.Bytes
 		}
 	}
@@ -81,7 +92,9 @@ func volume(f Family, devices []BlockDevice) int64 {
 // eniPods is how many pods the network interfaces have addresses for: each
 // interface keeps one address for itself, and two pods (kube-proxy and the
 // network plug-in) use the host's.
-func eniPods(r *Row) int64 { return r.MaxENIs*(r.IPv4PerENI-1) + 2 }
+func eniPods(r *Row, in Input) int64 {
+	return max(0, r.MaxENIs-in.ReservedENIs)*(r.IPv4PerENI-1) + 2
+}
 
 func pods(r *Row, in Input, k kubelet) int64 {
 	n := int64(defaultPods)
@@ -89,7 +102,7 @@ func pods(r *Row, in Input, k kubelet) int64 {
 	case k.maxPods != nil:
 		n = *k.maxPods
 	case in.ENILimitedPodDensity:
-		n = eniPods(r)
+		n = eniPods(r, in)
 	}
 	if k.podsPerCore > 0 && in.Family.PodsPerCore {
 		n = min(n, k.podsPerCore*r.VCPU)
@@ -99,10 +112,10 @@ func pods(r *Row, in Input, k kubelet) int64 {
 
 // allocatable is the capacity less what kubelet keeps: for itself, for the
 // system, and below the eviction threshold. It is never less than nothing.
-func allocatable(r *Row, f Family, k kubelet, capacity quantity.Resources) quantity.Resources {
+func allocatable(r *Row, in Input, k kubelet, capacity quantity.Resources) quantity.Resources {
 	memoryPods := capacity.Pods
-	if f.ENIMemory {
-		memoryPods = eniPods(r)
+	if in.Family.ENIMemory {
+		memoryPods = eniPods(r, in)
 	}
 	a := capacity
 	for _, kept := range [...]quantity.Resources{
@@ -111,8 +124,8 @@ func allocatable(r *Row, f Family, k kubelet, capacity quantity.Resources) quant
 			MemoryBytes:    (11*memoryPods + 255) * mebi,
 			EphemeralBytes: gibi,
 		}),
-		k.systemReserved.over(quantity.Resources{MilliCPU: 100, MemoryBytes: 100 * mebi, EphemeralBytes: gibi}),
-		{MemoryBytes: k.eviction(f, capacity.MemoryBytes)},
+		k.systemReserved.over(in.Rules.System),
+		k.eviction(in, capacity),
 	} {
 		a.MilliCPU = max(0, a.MilliCPU-kept.MilliCPU)
 		a.MemoryBytes = max(0, a.MemoryBytes-kept.MemoryBytes)
@@ -130,6 +143,23 @@ func (k kubelet) state(computed quantity.Resources, known []quantity.Amount) qua
 		computed = computed.With(a.Name, a.Value)
 	}
 	return computed
+}
+
+// correct puts the memory that nodes of the type were seen to have in the place
+// of the estimate.
+func (in *Input) correct(r *Row, capacity, allocatable *quantity.Resources) {
+	if in.Observed == nil {
+		return
+	}
+	seen, ok := in.Observed(r.Name)
+	if !ok {
+		return
+	}
+	if more := seen.CapacityBytes - capacity.MemoryBytes; more < 0 || in.Rules.ObservedRaises {
+		capacity.MemoryBytes += more
+		allocatable.MemoryBytes += more
+	}
+	allocatable.MemoryBytes = max(0, min(allocatable.MemoryBytes, seen.AllocatableBytes))
 }
 
 // kubeCPU is the milli-CPU kept for kubelet, in falling steps: 6 % of the first

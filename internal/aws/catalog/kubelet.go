@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,11 +16,17 @@ import (
 	"karpenter/internal/core/world"
 )
 
-// memoryAvailable is the eviction signal that takes room from pods.
-const memoryAvailable = "memory.available"
+// Eviction signals that take room from pods.
+const (
+	memoryAvailable = "memory.available"
+	diskAvailable   = "nodefs.available"
+)
 
-// defaultEviction is kubelet's own threshold.
-const defaultEviction = 100 * mebi
+// Thresholds where the settings say nothing: kubelet's own.
+var (
+	defaultMemory = threshold{bytes: 100 * mebi}
+	defaultDisk   = threshold{percent: 10, isPercent: true}
+)
 
 // kubelet is the part of the kubelet settings that changes what a node offers.
 type kubelet struct {
@@ -27,7 +34,8 @@ type kubelet struct {
 	podsPerCore    int64
 	kubeReserved   reserved
 	systemReserved reserved
-	hard, soft     *threshold
+	hard, soft     *threshold // of memory
+	disk           *threshold
 }
 
 // readKubelet reads and checks the settings. Errors name the field as it is
@@ -59,11 +67,20 @@ func readKubelet(w world.Kubelet) (kubelet, error) {
 	if k.systemReserved, err = readReserved("systemReserved", w.SystemReserved); err != nil {
 		return k, err
 	}
-	if k.hard, err = readThreshold("evictionHard", w.EvictionHard); err != nil {
-		return k, err
+	for _, t := range []struct {
+		field, signal string
+		in            map[string]string
+		into          **threshold
+	}{
+		{"evictionHard", memoryAvailable, w.EvictionHard, &k.hard},
+		{"evictionSoft", memoryAvailable, w.EvictionSoft, &k.soft},
+		{"evictionHard", diskAvailable, w.EvictionHard, &k.disk},
+	} {
+		if *t.into, err = readThreshold(t.field, t.signal, t.in); err != nil {
+			return k, err
+		}
 	}
-	k.soft, err = readThreshold("evictionSoft", w.EvictionSoft)
-	return k, err
+	return k, nil
 }
 
 // reserved replaces single amounts of a default reservation.
@@ -130,19 +147,19 @@ func parseQuantity(text string) (resource.Quantity, error) {
 	return resource.ParseQuantity(text)
 }
 
-// threshold is an amount of memory: bytes, or a percentage of the capacity.
+// threshold is an amount: bytes, or a percentage of the capacity.
 type threshold struct {
 	bytes     int64
 	percent   float64
 	isPercent bool
 }
 
-func readThreshold(field string, signals map[string]string) (*threshold, error) {
-	text, ok := signals[memoryAvailable]
+func readThreshold(field, signal string, signals map[string]string) (*threshold, error) {
+	text, ok := signals[signal]
 	if !ok {
 		return nil, nil
 	}
-	field = fmt.Sprintf("kubeletConfiguration.%s[%s]", field, memoryAvailable)
+	field = fmt.Sprintf("kubeletConfiguration.%s[%s]", field, signal)
 	if number, ok := strings.CutSuffix(text, "%"); ok {
 		p, err := strconv.ParseFloat(number, 64)
 		if err != nil || !(p >= 0 && p <= 100) {
@@ -157,7 +174,7 @@ func readThreshold(field string, signals map[string]string) (*threshold, error) 
 	return &threshold{bytes: q.Value()}, nil
 }
 
-// of returns the threshold in bytes of a memory capacity. 100 % switches the
+// of returns the threshold in bytes of a capacity. 100 % switches the
 // signal off, as it does for kubelet.
 func (t threshold) of(capacity int64) int64 {
 	switch {
@@ -170,20 +187,24 @@ func (t threshold) of(capacity int64) int64 {
 	}
 }
 
-// eviction is the memory, in bytes, that pods cannot use because kubelet would
-// evict them: the greater of the thresholds that are set, else the default.
-func (k kubelet) eviction(f Family, capacity int64) int64 {
+// eviction is what pods cannot use because kubelet would evict them: of memory
+// the greater of the thresholds that are set, else the default.
+func (k kubelet) eviction(in Input, capacity quantity.Resources) quantity.Resources {
 	hard, soft := k.hard, k.soft
-	if !f.EvictionSoft {
+	if !in.Family.EvictionSoft || !in.Rules.SoftEviction {
 		soft = nil
 	}
-	switch {
-	case hard != nil && soft != nil:
-		return max(hard.of(capacity), soft.of(capacity))
-	case hard != nil:
-		return hard.of(capacity)
-	case soft != nil:
-		return soft.of(capacity)
+	if hard == nil && soft == nil {
+		hard = &defaultMemory
 	}
-	return defaultEviction
+	var kept quantity.Resources
+	for _, t := range []*threshold{hard, soft} {
+		if t != nil {
+			kept.MemoryBytes = max(kept.MemoryBytes, t.of(capacity.MemoryBytes))
+		}
+	}
+	if in.Rules.DiskEviction {
+		kept.EphemeralBytes = cmp.Or(k.disk, &defaultDisk).of(capacity.EphemeralBytes)
+	}
+	return kept
 }

@@ -7,7 +7,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	awsv1 "karpenter/api/aws/v1"
 	"karpenter/api/aws/v1alpha1"
+	"karpenter/internal/aws/family"
 )
 
 // BlockDevice is a volume that each machine gets.
@@ -36,14 +38,35 @@ func (c *Class) Devices() []BlockDevice {
 	if len(c.BlockDevices) > 0 {
 		return c.BlockDevices
 	}
-	return []BlockDevice{{Device: "/dev/xvda", SizeGiB: 20, Type: "gp3", Encrypted: new(true)}}
+	f, _ := family.Named(c.Family)
+	var out []BlockDevice
+	for _, v := range f.Volumes {
+		out = append(out, BlockDevice{Device: v.Device, SizeGiB: v.GiB, Type: "gp3", Encrypted: new(true)})
+	}
+	return out
 }
 
 var volumeTypes = []string{"standard", "io1", "io2", "gp2", "sc1", "st1", "gp3"}
 
 const gib = 1 << 30
 
-func blockDevices(mappings []v1alpha1.BlockDeviceMapping) ([]BlockDevice, []problem) {
+// modern writes the volumes of an AWSNodeTemplate as those of an EC2NodeClass.
+func modern(mappings []v1alpha1.BlockDeviceMapping) []awsv1.BlockDeviceMapping {
+	var out []awsv1.BlockDeviceMapping
+	for _, m := range mappings {
+		n := awsv1.BlockDeviceMapping{DeviceName: m.DeviceName}
+		if e := m.EBS; e != nil {
+			n.EBS = &awsv1.EBS{
+				DeleteOnTermination: e.DeleteOnTermination, Encrypted: e.Encrypted, IOPS: e.IOPS, KMSKeyID: e.KMSKeyID,
+				SnapshotID: e.SnapshotID, Throughput: e.Throughput, VolumeSize: e.VolumeSize, VolumeType: e.VolumeType,
+			}
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
+func blockDevices(mappings []awsv1.BlockDeviceMapping) ([]BlockDevice, []problem) {
 	var out []BlockDevice
 	var problems []problem
 	for i, m := range mappings {
@@ -54,6 +77,9 @@ func blockDevices(mappings []v1alpha1.BlockDeviceMapping) ([]BlockDevice, []prob
 		if slices.ContainsFunc(out, func(d BlockDevice) bool { return d.Device != "" && d.Device == value(m.DeviceName) }) {
 			problems = append(problems, problem{field + "deviceName", fmt.Sprintf("%s is there twice: give each volume its own device", *m.DeviceName)})
 		}
+		if m.RootVolume && slices.ContainsFunc(out, func(d BlockDevice) bool { return d.Root }) {
+			problems = append(problems, problem{field + "rootVolume", "another volume is the root already: mark one of them"})
+		}
 		if m.EBS == nil {
 			problems = append(problems, problem{field + "ebs", "is required: say what volume it is"})
 			continue
@@ -61,31 +87,42 @@ func blockDevices(mappings []v1alpha1.BlockDeviceMapping) ([]BlockDevice, []prob
 		d := BlockDevice{
 			Device: value(m.DeviceName), Type: value(m.EBS.VolumeType), Snapshot: value(m.EBS.SnapshotID),
 			KMSKey: value(m.EBS.KMSKeyID), IOPS: m.EBS.IOPS, Throughput: m.EBS.Throughput,
-			Encrypted: m.EBS.Encrypted, DeleteOnTermination: m.EBS.DeleteOnTermination,
+			Encrypted: m.EBS.Encrypted, DeleteOnTermination: m.EBS.DeleteOnTermination, Root: m.RootVolume,
 		}
-		size, wrong := sizeGiB(m.EBS)
-		if wrong != "" {
-			problems = append(problems, problem{field + "ebs.volumeSize", wrong})
+		if r := m.EBS.VolumeInitializationRate; r != nil {
+			d.InitMiBps = new(int64(*r))
 		}
-		if d.Type != "" && !slices.Contains(volumeTypes, d.Type) {
-			problems = append(problems, problem{field + "ebs.volumeType", fmt.Sprintf("must be one of %s, not %q", strings.Join(volumeTypes, ", "), d.Type)})
-		}
-		for _, f := range []struct {
-			name string
-			n    *int64
-		}{{"iops", d.IOPS}, {"throughput", d.Throughput}} {
-			if f.n != nil && *f.n < 1 {
-				problems = append(problems, problem{field + "ebs." + f.name, fmt.Sprintf("must be 1 or more, not %d", *f.n)})
-			}
-		}
-		d.SizeGiB = size
+		problems = append(problems, checkVolume(m.EBS, &d, field)...)
 		out = append(out, d)
 	}
 	return out, problems
 }
 
+// checkVolume fills in the size and checks the numbers.
+func checkVolume(ebs *awsv1.EBS, d *BlockDevice, field string) (problems []problem) {
+	size, wrong := sizeGiB(ebs)
+	if d.SizeGiB = size; wrong != "" {
+		problems = append(problems, problem{field + "ebs.volumeSize", wrong})
+	}
+	if d.Type != "" && !slices.Contains(volumeTypes, d.Type) {
+		problems = append(problems, problem{field + "ebs.volumeType", fmt.Sprintf("must be one of %s, not %q", strings.Join(volumeTypes, ", "), d.Type)})
+	}
+	if d.InitMiBps != nil && d.Snapshot == "" {
+		problems = append(problems, problem{field + "ebs.volumeInitializationRate", "needs snapshotID: it is how fast a snapshot is copied"})
+	}
+	for _, f := range []struct {
+		name string
+		n    *int64
+	}{{"iops", d.IOPS}, {"throughput", d.Throughput}} {
+		if f.n != nil && *f.n < 1 {
+			problems = append(problems, problem{field + "ebs." + f.name, fmt.Sprintf("must be 1 or more, not %d", *f.n)})
+		}
+	}
+	return problems
+}
+
 // sizeGiB rounds the size up to what EC2 can be asked for.
-func sizeGiB(ebs *v1alpha1.EBS) (size int64, wrong string) {
+func sizeGiB(ebs *awsv1.EBS) (size int64, wrong string) {
 	switch q := ebs.VolumeSize; {
 	case q == nil && value(ebs.SnapshotID) == "":
 		return 0, "is required unless snapshotID is set"

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"karpenter/api/aws/v1alpha1"
+	"karpenter/internal/aws/family"
 	"karpenter/internal/cloud"
 	"karpenter/internal/core/world"
 )
@@ -33,12 +34,12 @@ func TestWorkshopTemplate(t *testing.T) {
 	}
 	want := Class{
 		Ref:            world.ClassRef{Group: "karpenter.k8s.aws", Kind: "AWSNodeTemplate", Name: "default"},
-		Family:         AL2,
-		Subnets:        Selector{"spec.subnetSelector", []Filter{{"tag:Name", []string{"birenchong-eks-vpc-stack-PrivateSubnet*"}}}},
-		SecurityGroups: Selector{"spec.securityGroupSelector", []Filter{{"group-id", []string{"sg-0xxxxxxxxxxxxxxxxx6"}}}},
-		Images:         Selector{Field: "spec.amiSelector"},
+		Family:         family.AL2,
+		Release:        Release{family.AL2, "latest"},
+		Subnets:        Selector{{{"tag:Name", []string{"birenchong-eks-vpc-stack-PrivateSubnet*"}}}},
+		SecurityGroups: Selector{{{"group-id", []string{"sg-0xxxxxxxxxxxxxxxxx6"}}}},
 		Tags:           map[string]string{"KarpenerProvisionerName": "default", "NodeType": "karpenter-workshop", "IntentLabel": "apps"},
-		Metadata:       Metadata{Default: true},
+		Metadata:       Metadata{"enabled", AsCluster, 2, "required"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("class (-want +got):\n%s", diff)
@@ -55,9 +56,9 @@ func TestSelectors(t *testing.T) {
 		t.Fatal(err)
 	}
 	for sel, want := range map[string]string{
-		got.Subnets.String():        "tag:Name=a,b* and subnet-id=subnet-1,subnet-2 and tag-key=z",
+		got.Subnets.String():        "subnet-id=subnet-1,subnet-2 and tag-key=z and tag:Name=a,b*",
 		got.SecurityGroups.String(): "tag:Name=* and tag:role=x,y",
-		got.Images.String():         "tag:Name=one,two and image-id=ami-1",
+		got.Images.String():         "image-id=ami-1 and tag:Name=one,two",
 	} {
 		if sel != want {
 			t.Errorf("filters = %q, want %q", sel, want)
@@ -100,8 +101,8 @@ func TestBadTemplatesNameTheField(t *testing.T) {
 		"only commas":      {"  subnetSelector: {a: ' , '}\n  securityGroupSelector: {a: b}", "spec.subnetSelector.a", "empty"},
 		"empty key":        {"  subnetSelector: {'': b}\n  securityGroupSelector: {a: b}", "spec.subnetSelector", "a key is empty"},
 		"bad id":           {"  subnetSelector: {aws-ids: 'subnet-1,net-2'}\n  securityGroupSelector: {a: b}", "spec.subnetSelector.aws-ids", "subnet-[0-9a-z]+"},
-		"other family":     {ok + "  amiFamily: Bottlerocket", "spec.amiFamily", `"Bottlerocket" is not supported yet`},
-		"custom family":    {ok + "  amiFamily: Custom\n  amiSelector: {a: b}", "spec.amiFamily", "launchTemplate"},
+		"other family":     {ok + "  amiFamily: Windows2022", "spec.amiFamily", `"Windows2022" is not known: use one of AL2, AL2023, Bottlerocket, Ubuntu, Custom`},
+		"custom family":    {ok + "  amiFamily: Custom", "spec.amiSelector", "required for amiFamily Custom"},
 		"both":             {"  subnetSelector: {a: b}\n  launchTemplate: mine\n  userData: x", "spec.userData", "launchTemplate"},
 		"too small":        {ok + "  blockDeviceMappings: [{deviceName: /dev/xvda, ebs: {volumeSize: 1M}}]", "spec.blockDeviceMappings[0].ebs.volumeSize", "between 1G and 64T, not 1M"},
 		"too large":        {ok + "  blockDeviceMappings: [{deviceName: /dev/xvda, ebs: {volumeSize: 65T}}]", "spec.blockDeviceMappings[0].ebs.volumeSize", "65T"},
@@ -145,7 +146,7 @@ func TestInline(t *testing.T) {
 	inline := func(json string) (Class, error) { ref.Inline = json; return FromInline(ref) }
 
 	got, err := inline(`{"apiVersion":"extensions.karpenter.sh/v1alpha1","kind":"AWS","subnetSelector":{"a":"b"},"securityGroupSelector":{"a":"b"},"instanceProfile":"p"}`)
-	if err != nil || got.InstanceProfile != "p" || got.Subnets.Field != "spec.provider.subnetSelector" {
+	if err != nil || got.InstanceProfile != "p" || got.Field("subnetSelector") != "spec.provider.subnetSelector" {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	for json, field := range map[string]string{

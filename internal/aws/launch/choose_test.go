@@ -135,30 +135,17 @@ func TestBestSubnets(t *testing.T) {
 
 func TestImages(t *testing.T) {
 	amd, arm := kind("m5.large", "amd64", 1), kind("m6g.large", "arm64", 1)
-	for name, tt := range map[string]struct {
-		t    world.InstanceType
-		want string
-	}{
-		"amd64":        {amd, "/aws/service/eks/optimized-ami/1.37/amazon-linux-2/recommended/image_id"},
-		"arm64":        {arm, "/aws/service/eks/optimized-ami/1.37/amazon-linux-2-arm64/recommended/image_id"},
-		"gpu":          {with(amd, nvidiaGPU, 1), "/aws/service/eks/optimized-ami/1.37/amazon-linux-2-gpu/recommended/image_id"},
-		"neuron":       {with(amd, neuron, 1), "/aws/service/eks/optimized-ami/1.37/amazon-linux-2-gpu/recommended/image_id"},
-		"amd gpu":      {with(amd, amdGPU, 1), "/aws/service/eks/optimized-ami/1.37/amazon-linux-2/recommended/image_id"},
-		"gpu on arm":   {with(arm, nvidiaGPU, 1), ""},
-		"habana plain": {with(amd, habana, 1), "/aws/service/eks/optimized-ami/1.37/amazon-linux-2/recommended/image_id"},
-	} {
-		if got, ok := AL2Parameter("1.37", &tt.t); got != tt.want || ok != (tt.want != "") {
-			t.Errorf("%s: parameter %q, %v; want %q", name, got, ok, tt.want)
-		}
-	}
-
 	images := []Image{
 		{ID: "old", Arch: "x86_64", Created: "2029-01-01T00:00:00.000Z"},
 		{ID: "metal-only", Arch: "x86_64", Created: "2031-01-01T00:00:00.000Z", Tags: map[string]string{sizeLabel: "metal", "Name": "x"}},
 		{ID: "new", Arch: "x86_64", Created: "2030-01-01T00:00:00.000Z", Tags: map[string]string{"Name": "x"}},
-		{ID: "arm", Arch: "arm64", Created: "2028-01-01T00:00:00.000Z"},
+		{ID: "arm", Arch: "arm64", Created: "2028-01-01T00:00:00.000Z", DeprecatedAt: "2029-01-01T00:00:00.000Z"},
+		{ID: "newer but deprecated", Arch: "x86_64", Created: "2030-02-01T00:00:00.000Z", DeprecatedAt: "2030-03-01T00:00:00.000Z"},
 	}
-	NewestFirst(images)
+	images = Usable(images, "2032-01-01T00:00:00.000Z")
+	if len(images) != 3 {
+		t.Errorf("of the images for the same types only the newest is of use: %+v", images)
+	}
 	metal := kind("m5.metal", "amd64", 1)
 	for _, tt := range []struct {
 		t    world.InstanceType
@@ -168,7 +155,7 @@ func TestImages(t *testing.T) {
 			t.Errorf("%s boots %q, want %q", tt.t.Name, got, tt.want)
 		}
 	}
-	if got, ok := MatchImage(images[:3], &arm); ok {
+	if got, ok := MatchImage(images[:2], &arm); ok {
 		t.Errorf("arm64 boots %q, want nothing", got)
 	}
 }

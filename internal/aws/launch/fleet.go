@@ -2,13 +2,19 @@ package launch
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"karpenter/internal/aws/class"
+	"karpenter/internal/aws/family"
 	"karpenter/internal/cloud"
 	"karpenter/internal/core/label"
 )
+
+// syncedTaints is a label that says that the kubelet puts all taints on its node
+// itself: one that is taken off early must not come back.
+const syncedTaints = "karpenter.sh/do-not-sync-taints"
 
 // latest is the version of a launch template that fleets ask for.
 const latest = "$Latest"
@@ -24,6 +30,8 @@ type Plan struct {
 	Candidates   []Candidate
 	Subnets      map[string]Subnet
 	Groups       []string
+	// Profile is the name of the instance profile.
+	Profile string
 }
 
 // Order builds the launch: one launch template per image, and a fleet request
@@ -53,7 +61,7 @@ func (p Plan) Order() (Order, error) {
 			continue
 		}
 		if config.Template == "" {
-			t, err := NewTemplate(p.Class, p.Cluster, image, p.Groups, base, userData)
+			t, err := p.template(image, base, userData)
 			if err != nil {
 				return Order{}, err
 			}
@@ -111,7 +119,7 @@ func Check(c *class.Class, cl *Cluster, req *cloud.LaunchRequest) error {
 func (p Plan) tags() ([]Tag, error) {
 	tags := MachineTags(BaseTags(p.Class, p.Cluster, p.Request), p.Cluster, p.Request)
 	if len(tags) > mostTags {
-		return nil, &cloud.BadClassError{Class: p.Class.Ref, Field: "spec.tags", Problem: fmt.Sprintf(
+		return nil, &cloud.BadClassError{Class: p.Class.Ref, Field: p.Class.Field("tags"), Problem: fmt.Sprintf(
 			"with those of the setting aws.tags and ours a machine has %d tags, and EC2 takes %d: take some off", len(tags), mostTags)}
 	}
 	return tags, nil
@@ -123,22 +131,26 @@ func (p Plan) userData() (string, error) {
 		return "", nil
 	}
 	labels := map[string]string{label.CapacityType: p.CapacityType}
-	for k, v := range p.Request.Labels {
-		labels[k] = v
-	}
+	maps.Copy(labels, p.Request.Labels)
 	if p.Request.Pool != "" {
 		labels[p.Request.PoolLabel] = p.Request.Pool
 	}
-	text, err := AL2UserData(Boot{
+	f, _ := family.Named(p.Class.Family)
+	if p.Class.Newer() && f.Format != family.Verbatim {
+		labels[syncedTaints] = "true"
+	}
+	text, err := UserData(Boot{
 		Cluster:       p.Cluster,
-		Kubelet:       p.Request.Kubelet,
+		Family:        f,
+		RAID0:         p.Class.RAID0,
+		Kubelet:       p.Class.KubeletOf(p.Request.Kubelet),
 		Labels:        labels,
 		Taints:        p.Request.Taints,
 		StartupTaints: p.Request.StartupTaints,
 		Custom:        p.Class.UserData,
 	})
 	if err != nil {
-		return "", &cloud.BadClassError{Class: p.Class.Ref, Field: "spec.userData", Problem: err.Error()}
+		return "", &cloud.BadClassError{Class: p.Class.Ref, Field: p.Class.Field("userData"), Problem: err.Error()}
 	}
 	return text, nil
 }

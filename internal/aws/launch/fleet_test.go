@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"karpenter/internal/aws/class"
+	"karpenter/internal/aws/family"
 	"karpenter/internal/cloud"
 	"karpenter/internal/core/label"
 	"karpenter/internal/core/world"
@@ -19,8 +20,9 @@ func workshopPlan() Plan {
 	m6g := kind("m6g.xlarge", "arm64", 4000, "us-west-2a/on-demand/154000")
 	return Plan{
 		Class: &class.Class{
-			Ref: world.ClassRef{Kind: "AWSNodeTemplate", Name: "default"}, Family: class.AL2, Metadata: class.Metadata{Default: true},
-			Tags: map[string]string{"NodeType": "karpenter-workshop", "team": "apps"},
+			Ref: world.ClassRef{Kind: "AWSNodeTemplate", Name: "default"}, Family: family.AL2,
+			Metadata: class.Metadata{Endpoint: "enabled", IPv6: class.AsCluster, HopLimit: 2, Tokens: "required"},
+			Tags:     map[string]string{"NodeType": "karpenter-workshop", "team": "apps"},
 		},
 		Cluster: testCluster(),
 		Request: &cloud.LaunchRequest{
@@ -31,6 +33,7 @@ func workshopPlan() Plan {
 		Candidates:   []Candidate{{&m6g, "ami-arm", m6g.Offerings}, {&m6a, "ami-amd", m6a.Offerings}},
 		Subnets:      map[string]Subnet{"us-west-2a": {ID: "subnet-1"}, "us-west-2b": {ID: "subnet-2"}},
 		Groups:       []string{"sg-2", "sg-1"},
+		Profile:      "NodeProfile",
 	}
 }
 
@@ -49,7 +52,7 @@ func TestOrderOfSpotWithEverythingSet(t *testing.T) {
 	p := workshopPlan()
 	p.CapacityType = label.Spot
 	c := *p.Class
-	c.Context, c.InstanceProfile, c.DetailedMonitoring = "ctx", "Mine", true
+	c.Context, p.Profile, c.DetailedMonitoring = "ctx", "Mine", true
 	c.Metadata = class.Metadata{Tokens: "optional"}
 	c.BlockDevices = []class.BlockDevice{{Device: "/dev/xvda", SizeGiB: 100, Type: "io1", IOPS: new(int64(1000)), Encrypted: new(false)}}
 	c.Tags = map[string]string{"Name": "mine", ClaimTag: "theirs", TokenTag: "theirs", OwnedTag("workshop"): "shared"}
@@ -98,19 +101,22 @@ func TestNameFollowsContent(t *testing.T) {
 		}
 	}
 	for what, change := range map[string]func(p *Plan){
-		"pool":          func(p *Plan) { p.Request.Pool = "other" },
-		"labels":        func(p *Plan) { p.Request.Labels = map[string]string{"x": "y"} },
-		"taints":        func(p *Plan) { p.Request.Taints = p.Request.Taints[:1] },
-		"groups":        func(p *Plan) { p.Groups = []string{"sg-1"} },
-		"image":         func(p *Plan) { p.Candidates[0].ImageID = "ami-new" },
-		"capacity type": func(p *Plan) { p.CapacityType = label.Spot },
-		"kubelet":       func(p *Plan) { p.Request.Kubelet.MaxPods = new(int32(9)) },
-		"profile":       func(p *Plan) { p.Class.InstanceProfile = "other" },
-		"monitoring":    func(p *Plan) { p.Class.DetailedMonitoring = true },
-		"metadata":      func(p *Plan) { p.Class.Metadata = class.Metadata{} },
-		"devices":       func(p *Plan) { p.Class.BlockDevices = []class.BlockDevice{{Device: "/dev/xvda", SizeGiB: 30}} },
-		"tags":          func(p *Plan) { p.Class.Tags = nil },
-		"endpoint":      func(p *Plan) { p.Cluster.Endpoint = "https://other" },
+		"pool":           func(p *Plan) { p.Request.Pool = "other" },
+		"labels":         func(p *Plan) { p.Request.Labels = map[string]string{"x": "y"} },
+		"taints":         func(p *Plan) { p.Request.Taints = p.Request.Taints[:1] },
+		"groups":         func(p *Plan) { p.Groups = []string{"sg-1"} },
+		"image":          func(p *Plan) { p.Candidates[0].ImageID = "ami-new" },
+		"capacity type":  func(p *Plan) { p.CapacityType = label.Spot },
+		"kubelet":        func(p *Plan) { p.Request.Kubelet.MaxPods = new(int32(9)) },
+		"profile":        func(p *Plan) { p.Profile = "other" },
+		"monitoring":     func(p *Plan) { p.Class.DetailedMonitoring = true },
+		"metadata":       func(p *Plan) { p.Class.Metadata = class.Metadata{} },
+		"devices":        func(p *Plan) { p.Class.BlockDevices = []class.BlockDevice{{Device: "/dev/xvda", SizeGiB: 30}} },
+		"tags":           func(p *Plan) { p.Class.Tags = nil },
+		"public address": func(p *Plan) { p.Class.PublicIP = new(true) },
+		"disks":          func(p *Plan) { p.Class.RAID0 = true },
+		"family":         func(p *Plan) { p.Class.Family = family.AL2023 },
+		"endpoint":       func(p *Plan) { p.Cluster.Endpoint = "https://other" },
 	} {
 		if name(change) == base {
 			t.Errorf("another %s must give another name", what)

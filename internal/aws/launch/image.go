@@ -2,6 +2,8 @@ package launch
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -21,29 +23,11 @@ type Image struct {
 	// empty if never.
 	DeprecatedAt string
 	Tags         map[string]string
-}
 
-// AL2Parameter returns the name of the SSM parameter that holds the id of the
-// Amazon Linux 2 image for the Kubernetes version (major.minor) and the type.
-// There is none for accelerators on arm64: the accelerated image is for x86.
-func AL2Parameter(version string, t *world.InstanceType) (string, bool) {
-	arm := t.Labels[label.Arch] == "arm64"
-	accelerated := t.Capacity.Get(nvidiaGPU) > 0 || t.Capacity.Get(neuron) > 0
-	suffix := ""
-	switch {
-	case arm && accelerated:
-		return "", false
-	case accelerated:
-		suffix = "-gpu"
-	case arm:
-		suffix = "-arm64"
-	}
-	return AL2ParameterPrefix(version) + suffix + "/recommended/image_id", true
-}
-
-// AL2ParameterPrefix is the part of AL2Parameter before the suffix.
-func AL2ParameterPrefix(version string) string {
-	return "/aws/service/eks/optimized-ami/" + version + "/amazon-linux-2"
+	// Requirements of the instance types that boot it, and Deprecated, are
+	// filled in by [Usable].
+	Requirements []label.Requirement
+	Deprecated   bool
 }
 
 // NewestFirst sorts images by creation date, newest first, then by id.
@@ -53,34 +37,59 @@ func NewestFirst(images []Image) {
 	})
 }
 
-// MatchImage returns the first image that the type can boot: of its
-// architecture, and with no tag of a well-known label that contradicts it.
+// Usable keeps, of the images for the same instance types, the newest; one that
+// is deprecated at the given time (ISO 8601) only if there is no other. The
+// types are those of its architecture that agree with its tags of well-known
+// labels.
+func Usable(images []Image, now string) []Image {
+	out := slices.Clone(images)
+	for i := range out {
+		im := &out[i]
+		im.Requirements = requirements(im)
+		im.Deprecated = im.DeprecatedAt != "" && im.DeprecatedAt <= now
+	}
+	NewestFirst(out)
+	slices.SortStableFunc(out, func(a, b Image) int { return deprecation(a) - deprecation(b) })
+	seen := map[string]bool{}
+	return slices.DeleteFunc(out, func(im Image) bool {
+		key := fmt.Sprint(im.Requirements)
+		again := seen[key]
+		seen[key] = true
+		return again
+	})
+}
+
+func deprecation(im Image) int {
+	if im.Deprecated {
+		return 1
+	}
+	return 0
+}
+
+func requirements(im *Image) []label.Requirement {
+	out := []label.Requirement{{Key: label.Arch, Op: label.In, Values: []string{kubernetesArch(im.Arch)}}}
+	for _, tag := range slices.Sorted(maps.Keys(im.Tags)) {
+		key := label.Normalize(tag)
+		// Place and market are not decided yet when an image is chosen.
+		if key == label.Zone || key == label.CapacityType || key == label.Arch || !label.WellKnown(key) {
+			continue
+		}
+		out = append(out, label.Requirement{Key: key, Op: label.In, Values: []string{im.Tags[tag]}})
+	}
+	return out
+}
+
+// MatchImage returns the first image that the type can boot.
 func MatchImage(images []Image, t *world.InstanceType) (string, bool) {
-	i := slices.IndexFunc(images, func(im Image) bool { return boots(im, t) })
+	i := slices.IndexFunc(images, func(im Image) bool { return label.Matches(im.Requirements, t.Labels) })
 	if i < 0 {
 		return "", false
 	}
 	return images[i].ID, true
 }
 
-func boots(im Image, t *world.InstanceType) bool {
-	if KubernetesArch(im.Arch) != t.Labels[label.Arch] {
-		return false
-	}
-	for key, value := range im.Tags {
-		key = label.Normalize(key)
-		if key == label.Zone || key == label.CapacityType || !label.WellKnown(key) {
-			continue
-		}
-		if have, ok := t.Labels[key]; !ok || have != value {
-			return false
-		}
-	}
-	return true
-}
-
-// KubernetesArch turns the EC2 name of an architecture into that of Kubernetes.
-func KubernetesArch(arch string) string {
+// kubernetesArch turns the EC2 name of an architecture into that of Kubernetes.
+func kubernetesArch(arch string) string {
 	if arch == "x86_64" {
 		return "amd64"
 	}

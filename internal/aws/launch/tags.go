@@ -1,7 +1,11 @@
 package launch
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
 	"maps"
+	"strconv"
 
 	"karpenter/internal/aws/class"
 	"karpenter/internal/cloud"
@@ -11,6 +15,9 @@ import (
 const (
 	ClaimTag = "karpenter.sh/nodeclaim"
 	TokenTag = "karpenter.sh/launch-token"
+	// ClassTag and ClusterNameTag are on what an EC2NodeClass makes.
+	ClassTag       = "karpenter.k8s.aws/ec2nodeclass"
+	ClusterNameTag = "eks:eks-cluster-name"
 )
 
 // mostTags is how many EC2 takes on one thing.
@@ -21,19 +28,23 @@ const mostTags = 50
 func OwnedTag(cluster string) string { return "kubernetes.io/cluster/" + cluster }
 
 // BaseTags are the tags that do not depend on the machine; the later wins:
-// pool, settings, class. Those by which we find our own are not among them.
+// pool, settings, class. Those by which we find our own are not among them. A
+// machine of an EC2NodeClass gets its Name when it has joined.
 func BaseTags(c *class.Class, cl *Cluster, req *cloud.LaunchRequest) map[string]string {
-	tags := map[string]string{
-		req.PoolLabel: req.Pool,
-		"Name":        req.PoolLabel + "/" + req.Pool,
+	tags := map[string]string{"Name": req.Claim} // a stand-alone claim has no pool
+	if req.Pool != "" {
+		tags = map[string]string{req.PoolLabel: req.Pool, "Name": req.PoolLabel + "/" + req.Pool}
 	}
-	if req.Pool == "" { // a stand-alone claim has no pool
-		tags = map[string]string{"Name": req.Claim}
+	if c.Newer() {
+		delete(tags, "Name")
 	}
 	maps.Copy(tags, cl.Tags)
 	maps.Copy(tags, c.Tags)
 	for _, ours := range []string{OwnedTag(cl.Name), ClaimTag, TokenTag} {
 		delete(tags, ours)
+	}
+	if c.Newer() {
+		tags[ClassTag], tags[ClusterNameTag] = c.Ref.Name, cl.Name
 	}
 	return tags
 }
@@ -45,5 +56,27 @@ func MachineTags(base map[string]string, cl *Cluster, req *cloud.LaunchRequest) 
 	tags[OwnedTag(cl.Name)] = "owned"
 	tags[ClaimTag] = req.Claim
 	tags[TokenTag] = req.Token
-	return sortedTags(tags)
+	return Tags(tags)
+}
+
+// ProfilePath is the path of all instance profiles that we make for a cluster.
+func ProfilePath(region, cluster string) string { return "/karpenter/" + region + "/" + cluster + "/" }
+
+// ClassProfilePath is the path of those of one class.
+func ClassProfilePath(region, cluster string, c *class.Class) string {
+	return ProfilePath(region, cluster) + cmp.Or(c.UID, c.Ref.Name) + "/"
+}
+
+// ManagedProfile is the instance profile for the role of a class. Its name
+// follows from where it is, the class and the role.
+func ManagedProfile(region string, cl *Cluster, c *class.Class) Profile {
+	path := ClassProfilePath(region, cl.Name, c)
+	sum := sha256.Sum256([]byte(path + c.Ref.Name + "/" + c.Role))
+	return Profile{
+		// A name may have 128 characters; that of a cluster 100.
+		Name: cl.Name + "_" + strconv.FormatUint(binary.BigEndian.Uint64(sum[:]), 10), Path: path, Roles: []string{c.Role},
+		Tags: Tags(map[string]string{
+			OwnedTag(cl.Name): "owned", ClusterNameTag: cl.Name, ClassTag: c.Ref.Name, "topology.kubernetes.io/region": region,
+		}),
+	}
 }

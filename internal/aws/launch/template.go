@@ -28,6 +28,9 @@ type Cluster struct {
 	// DNS is the address of the cluster's DNS service; the zero value if it is
 	// not known. An IPv6 address means an IPv6 cluster.
 	DNS netip.Addr
+	// ServiceCIDR holds the addresses of Services; the zero value if it is not
+	// known.
+	ServiceCIDR netip.Prefix
 	// Version is the Kubernetes version, major.minor.
 	Version string
 
@@ -100,47 +103,42 @@ type Metadata struct {
 	Tokens   string `json:"tokens,omitempty"`
 }
 
-// NewTemplate builds the launch template for one image.
-func NewTemplate(c *class.Class, cl *Cluster, imageID string, groups []string, tags map[string]string, userData string) (Template, error) {
-	profile := c.InstanceProfile
-	if profile == "" {
-		profile = cl.DefaultInstanceProfile
-	}
+// template builds the launch template for one image, named after its content.
+func (p Plan) template(image string, tags map[string]string, userData string) (Template, error) {
+	c, ipv6 := p.Class, p.Cluster.DNS.Is6()
 	data := TemplateData{
-		ImageID:         imageID,
-		InstanceProfile: profile,
+		ImageID:         image,
+		InstanceProfile: p.Profile,
 		Monitoring:      c.DetailedMonitoring,
-		SecurityGroups:  slices.Sorted(slices.Values(groups)),
+		SecurityGroups:  slices.Sorted(slices.Values(p.Groups)),
 		UserData:        base64.StdEncoding.EncodeToString([]byte(userData)),
 		Devices:         c.Devices(),
-		Metadata:        metadata(c.Metadata, cl.DNS.Is6()),
-		InterfaceTags:   sortedTags(tags),
+		Metadata:        Metadata(c.Metadata),
+		PublicIP:        c.PublicIP,
+		IPv6:            ipv6 && c.Newer(),
+		InterfaceTags:   Tags(tags),
+	}
+	if data.Metadata.IPv6 == class.AsCluster {
+		data.Metadata.IPv6 = map[bool]string{true: "enabled", false: "disabled"}[ipv6]
 	}
 	own := maps.Clone(tags)
-	own[ClusterTag] = cl.Name
-	t := Template{Data: data, Tags: sortedTags(own)}
+	own[ClusterTag] = p.Cluster.Name
+	t := Template{Data: data, Tags: Tags(own)}
 	content, err := json.Marshal(t)
 	if err != nil {
 		return Template{}, fmt.Errorf("hashing the launch template: %w", err)
 	}
 	sum := sha256.Sum256(content)
-	// A name may have 128 characters; that of a cluster 100.
-	t.Name = "Karpenter-" + cl.Name[:min(len(cl.Name), 97)] + "-" + strconv.FormatUint(binary.BigEndian.Uint64(sum[:]), 10)
+	hash := strconv.FormatUint(binary.BigEndian.Uint64(sum[:]), 10)
+	if t.Name = "karpenter.k8s.aws/" + hash; !c.Newer() {
+		// A name may have 128 characters; that of a cluster 100.
+		t.Name = "Karpenter-" + p.Cluster.Name[:min(len(p.Cluster.Name), 97)] + "-" + hash
+	}
 	return t, nil
 }
 
-func metadata(m class.Metadata, ipv6 bool) Metadata {
-	if !m.Default {
-		return Metadata{Endpoint: m.Endpoint, IPv6: m.IPv6, HopLimit: m.HopLimit, Tokens: m.Tokens}
-	}
-	out := Metadata{Endpoint: "enabled", IPv6: "disabled", HopLimit: 2, Tokens: "required"}
-	if ipv6 {
-		out.IPv6 = "enabled"
-	}
-	return out
-}
-
-func sortedTags(tags map[string]string) []Tag {
+// Tags sorts tags by key.
+func Tags(tags map[string]string) []Tag {
 	out := make([]Tag, 0, len(tags))
 	for _, k := range slices.Sorted(maps.Keys(tags)) {
 		out = append(out, Tag{k, tags[k]})

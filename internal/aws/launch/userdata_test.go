@@ -10,7 +10,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
 
+	"karpenter/internal/aws/family"
 	"karpenter/internal/core/world"
 )
 
@@ -48,7 +50,7 @@ func goldenJSON(t *testing.T, name string, v any) {
 func testCluster() *Cluster {
 	return &Cluster{
 		Name: "workshop", Endpoint: "https://10.0.0.1:6443", CABundle: "Y2EtYnVuZGxl", Version: "1.37",
-		DNS: netip.MustParseAddr("10.100.0.10"), DefaultInstanceProfile: "NodeProfile",
+		DNS: netip.MustParseAddr("10.100.0.10"), ServiceCIDR: netip.MustParsePrefix("10.100.0.0/16"), DefaultInstanceProfile: "NodeProfile",
 		Tags: map[string]string{"team": "ops"}, ENILimitedPodDensity: true,
 	}
 }
@@ -60,15 +62,50 @@ func workshopLabels() map[string]string {
 	}
 }
 
-func TestAL2UserData(t *testing.T) {
-	old := testCluster()
-	old.Version = "1.26"
-	dense := testCluster()
-	dense.ENILimitedPodDensity = false
-	ipv6 := testCluster()
-	ipv6.DNS = netip.MustParseAddr("fd00::a")
+// settings of the kubelet, and what else changes user data.
+var settings = []struct {
+	name   string
+	change func(*Boot)
+}{
+	{"defaults", func(*Boot) {}},
+	{"kubernetes 1.26", func(b *Boot) { b.Cluster.Version = "1.26" }},
+	{"dockerd", func(b *Boot) { b.Cluster.Version = "1.26"; b.Kubelet.ContainerRuntime = "dockerd" }},
+	{"no ENI density", func(b *Boot) { b.Cluster.ENILimitedPodDensity = false }},
+	{"IPv6", func(b *Boot) {
+		b.Cluster.DNS, b.Cluster.ServiceCIDR = netip.MustParseAddr("fd00::a"), netip.MustParsePrefix("fd00::/108")
+	}},
+	{"range of services not known", func(b *Boot) { b.Cluster.ServiceCIDR = netip.Prefix{} }},
+	{"cluster DNS", func(b *Boot) { b.Kubelet.ClusterDNS = []string{"10.0.100.10", "10.0.100.11"} }},
+	{"cluster DNS, IPv6", func(b *Boot) { b.Kubelet.ClusterDNS = []string{"fd00::b"} }},
+	{"cluster DNS, no address", func(b *Boot) { b.Kubelet.ClusterDNS = []string{"dns.example"} }},
+	{"max pods", func(b *Boot) { b.Kubelet.MaxPods = new(int32(42)) }},
+	{"pods per core", func(b *Boot) { b.Kubelet.PodsPerCore = new(int32(4)) }},
+	{"reserved", func(b *Boot) {
+		b.Kubelet.SystemReserved = map[string]string{"memory": "200Mi", "cpu": "150m"}
+		b.Kubelet.KubeReserved = map[string]string{"ephemeral-storage": "3Gi", "cpu": "200m"}
+	}},
+	{"eviction", func(b *Boot) {
+		b.Kubelet.EvictionHard = map[string]string{"nodefs.available": "10%", "memory.available": "5%"}
+		b.Kubelet.EvictionSoft = map[string]string{"memory.available": "500Mi"}
+		b.Kubelet.EvictionSoftGracePeriod = map[string]string{"memory.available": "1m"}
+		b.Kubelet.EvictionMaxPodGraceSeconds = new(int32(180))
+	}},
+	{"images and quota", func(b *Boot) {
+		b.Kubelet.ImageGCHighThresholdPercent, b.Kubelet.ImageGCLowThresholdPercent = new(int32(85)), new(int32(80))
+		b.Kubelet.CPUCFSQuota = new(false)
+	}},
+	{"RAID0", func(b *Boot) { b.RAID0 = true }},
+	{"labels and taints", func(b *Boot) {
+		b.Labels = map[string]string{"b": "2", "a": "1", "kops.k8s.io/group": "x", "node.kubernetes.io/role": "y", "topology.kubernetes.io/zone": "us-west-2a"}
+		b.Taints = []world.Taint{
+			{Key: "z", Value: "1", Effect: world.NoSchedule}, {Key: "a", Effect: world.PreferNoSchedule}, {Key: "a", Effect: world.NoExecute},
+		}
+		b.StartupTaints = []world.Taint{{Key: "cni", Value: "it's", Effect: world.NoSchedule}}
+	}},
+	{"custom", func(b *Boot) { b.Custom = customOf[b.Family.Format] }},
+}
 
-	custom := strings.ReplaceAll(`MIME-Version: 1.0
+const customMIME = `MIME-Version: 1.0
 Content-Type: multipart/mixed; boundary="MINE"
 
 --MINE
@@ -85,58 +122,80 @@ Content-Transfer-Encoding: quoted-printable
 packages: [htop]
 motd: a=3Db
 --MINE--
-`, "\n", "\r\n")
+`
 
-	for name, b := range map[string]Boot{
-		"al2-workshop":               {Cluster: testCluster(), Labels: workshopLabels()},
-		"al2-workshop-1.26":          {Cluster: old, Labels: workshopLabels()},
-		"al2-dockerd-1.26":           {Cluster: old, Kubelet: world.Kubelet{ContainerRuntime: "dockerd"}},
-		"al2-no-eni":                 {Cluster: dense, Labels: workshopLabels()},
-		"al2-ipv6":                   {Cluster: ipv6},
-		"al2-cluster-dns":            {Cluster: testCluster(), Kubelet: world.Kubelet{ClusterDNS: []string{"10.0.100.10", "10.0.100.11"}}},
-		"al2-cluster-dns-6":          {Cluster: testCluster(), Kubelet: world.Kubelet{ClusterDNS: []string{"fd00::b"}}},
-		"al2-cluster-dns-no-address": {Cluster: testCluster(), Kubelet: world.Kubelet{ClusterDNS: []string{"dns.example"}}},
-		"al2-custom":                 {Cluster: testCluster(), Labels: map[string]string{"env": "prod"}, Custom: custom},
-		"al2-everything": {
-			Cluster: testCluster(),
-			Labels:  map[string]string{"b": "2", "a": "1", "kops.k8s.io/group": "x", "node.kubernetes.io/role": "y", "topology.kubernetes.io/zone": "us-west-2a"},
-			Taints: []world.Taint{
-				{Key: "z", Value: "1", Effect: world.NoSchedule}, {Key: "a", Effect: world.PreferNoSchedule}, {Key: "a", Effect: world.NoExecute},
-			},
-			StartupTaints: []world.Taint{{Key: "cni", Value: "it's", Effect: world.NoSchedule}},
-			Kubelet: world.Kubelet{
-				MaxPods: new(int32(42)), PodsPerCore: new(int32(4)), EvictionMaxPodGraceSeconds: new(int32(180)),
-				SystemReserved:          map[string]string{"memory": "200Mi", "cpu": "150m"},
-				KubeReserved:            map[string]string{"ephemeral-storage": "3Gi", "cpu": "200m"},
-				EvictionHard:            map[string]string{"nodefs.available": "10%", "memory.available": "5%"},
-				EvictionSoft:            map[string]string{"memory.available": "500Mi"},
-				EvictionSoftGracePeriod: map[string]string{"memory.available": "1m"},
-			},
-		},
-	} {
+var customOf = map[family.Format]string{
+	family.Bootstrap: strings.ReplaceAll(customMIME, "\n", "\r\n"),
+	family.NodeConfig: `apiVersion: node.eks.aws/v1alpha1
+kind: NodeConfig
+spec:
+  kubelet:
+    config:
+      maxPods: 7
+`,
+	family.Settings: `[settings.kubernetes]
+max-pods = 7
+registry-qps = 10
+allowed-unsafe-sysctls = ["net.core.somaxconn"]
+[settings.kubernetes.node-labels]
+gone = "yes"
+[settings.kubernetes.eviction-hard]
+"memory.available" = "12%"
+[settings.ntp]
+time-servers = ["169.254.169.123"]
+[other]
+dropped = true
+`,
+	family.Verbatim: "#!/bin/sh\necho mine\n",
+}
+
+// boot is a machine of the family with the i-th settings.
+func boot(name string, i int) Boot {
+	f, _ := family.Named(name)
+	b := Boot{Family: f, Cluster: testCluster(), Labels: workshopLabels()}
+	settings[i].change(&b)
+	return b
+}
+
+func TestUserData(t *testing.T) {
+	for _, name := range family.Names() {
 		t.Run(name, func(t *testing.T) {
-			got, err := AL2UserData(b)
-			if err != nil {
-				t.Fatal(err)
+			var all txtar.Archive
+			for i, s := range settings {
+				got, err := UserData(boot(name, i))
+				if err != nil {
+					t.Fatalf("%s: %v", s.name, err)
+				}
+				if strings.Contains(got, "\r") {
+					t.Errorf("%s: user data must not hold carriage returns", s.name)
+				}
+				if got != "" && !strings.HasSuffix(got, "\n") {
+					t.Errorf("%s: the last line does not end", s.name)
+				}
+				all.Files = append(all.Files, txtar.File{Name: s.name, Data: []byte(got)})
 			}
-			if strings.Contains(got, "\r") {
-				t.Error("user data must not hold carriage returns")
-			}
-			golden(t, name+".txt", got)
+			golden(t, "userdata-"+name+".txtar", string(txtar.Format(&all)))
 		})
 	}
 }
 
-func TestAL2UserDataRefusesWhatIsNotMIME(t *testing.T) {
-	for name, custom := range map[string]string{
-		"script":        "#!/bin/bash\necho hello\n",
-		"single part":   "MIME-Version: 1.0\nContent-Type: text/plain\n\nhello\n",
-		"no boundary":   "MIME-Version: 1.0\nContent-Type: multipart/mixed\n\n--a\n\nhello\n--a--\n",
-		"never closed":  "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"a\"\n\n--a\n\nhello\n",
-		"no type given": "MIME-Version: 1.0\n\nhello\n",
+func TestUserDataRefusesWhatItCannotMerge(t *testing.T) {
+	for name, tt := range map[string]struct{ family, custom, want string }{
+		"script":          {family.AL2, "#!/bin/bash\necho hello\n", "MIME"},
+		"single part":     {family.AL2, "MIME-Version: 1.0\nContent-Type: text/plain\n\nhello\n", "not text/plain"},
+		"no boundary":     {family.AL2, "MIME-Version: 1.0\nContent-Type: multipart/mixed\n\n--a\n\nhello\n--a--\n", "part 1"},
+		"never closed":    {family.Ubuntu, "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"a\"\n\n--a\n\nhello\n", "part"},
+		"no type given":   {family.AL2, "MIME-Version: 1.0\n\nhello\n", "MIME"},
+		"neither of them": {family.AL2023, "hello: world\n", "neither a script"},
+		"not TOML":        {family.Bottlerocket, "[settings\n", "not valid TOML"},
+		"no table":        {family.Bottlerocket, "settings = 7\n", "settings must be a table, not 7"},
+		"no table either": {family.Bottlerocket, "[settings]\nkubernetes = 'x'\n", "kubernetes must be a table"},
+		"too long":        {family.Custom, strings.Repeat("x", mostUserData+1), "16384"},
 	} {
-		if got, err := AL2UserData(Boot{Cluster: testCluster(), Custom: custom}); err == nil {
-			t.Errorf("%s: accepted as\n%s", name, got)
+		f, _ := family.Named(tt.family)
+		got, err := UserData(Boot{Cluster: testCluster(), Family: f, Custom: tt.custom})
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want an error with %q; got\n%s", name, err, tt.want, got)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package direct
 
 import (
 	"context"
+	"path"
 	"strings"
 
 	"karpenter/internal/aws/class"
@@ -105,6 +106,9 @@ func instance(i *ec2.InstanceInfo) cloud.Instance {
 	}
 	if i.Market == string(ec2.Spot) {
 		out.CapacityType = label.Spot
+	}
+	if i.Profile != nil {
+		out.InstanceProfile = path.Base(i.Profile.ARN)
 	}
 	out.Token, out.Claim = out.Tags[launch.TokenTag], out.Tags[launch.ClaimTag]
 	return out
