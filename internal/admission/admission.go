@@ -92,13 +92,16 @@ func checker[T any](validate func(*T) error) func([]byte) error {
 }
 
 // decode reads JSON into a wire type; a field that the type does not have is
-// an error.
+// an error, and so is a number that does not fit.
 func decode(text []byte, into any) error {
 	var raw map[string]any
 	if err := json.Unmarshal(text, &raw); err != nil {
 		return fmt.Errorf("must be an object: %w", err)
 	}
-	return runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(raw, into, true)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(raw, into, true); err != nil {
+		return err
+	}
+	return json.Unmarshal(text, into) // the converter cuts numbers to size
 }
 
 var dns1035 = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)

@@ -35,11 +35,11 @@ func ValidateAWSNodeTemplate(t *awsv1alpha1.AWSNodeTemplate) error {
 func awsSettings(path *field.Path, a *awsv1alpha1.AWS) field.ErrorList {
 	errs := oneOf(path.Child("amiFamily"), a.AMIFamily, awsv1alpha1.AMIFamilyAL2, awsv1alpha1.AMIFamilyAL2023,
 		awsv1alpha1.AMIFamilyBottlerocket, awsv1alpha1.AMIFamilyUbuntu, awsv1alpha1.AMIFamilyCustom)
-	if len(a.SubnetSelector) == 0 {
+	if a.SubnetSelector == nil {
 		errs = append(errs, field.Required(path.Child("subnetSelector"), "for example {Name: my-subnet*} or {aws-ids: subnet-0123456789abcdef0}"))
 	}
 	errs = append(errs, selector(path.Child("subnetSelector"), a.SubnetSelector, "subnet")...)
-	if len(a.SecurityGroupSelector) == 0 && a.LaunchTemplate == nil {
+	if a.SecurityGroupSelector == nil && a.LaunchTemplate == nil {
 		errs = append(errs, field.Required(path.Child("securityGroupSelector"), "required unless launchTemplate is used, for example {Name: my-group} or {aws-ids: sg-0123456789abcdef0}"))
 	}
 	errs = append(errs, selector(path.Child("securityGroupSelector"), a.SecurityGroupSelector, "sg")...)
@@ -103,6 +103,9 @@ const mostSelectors = 50
 
 // selector checks the entries of a selector for things with ids of this kind.
 func selector(path *field.Path, s map[string]string, kind string) field.ErrorList {
+	if s != nil && len(s) == 0 {
+		return field.ErrorList{field.Required(path, "must not be empty, for example {Name: my-"+kind+"*}")}
+	}
 	errs := most(path, len(s), mostSelectors)
 	for _, k := range sortedKeys(s) {
 		if k == "" || s[k] == "" {

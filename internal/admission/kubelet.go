@@ -15,9 +15,10 @@ import (
 )
 
 var (
-	reservable = []corev1.ResourceName{"cpu", "memory", "ephemeral-storage", "pid"}
-	signals    = []string{"memory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available", "imagefs.inodesFree", "pid.available"}
-	percentage = regexp.MustCompile(`^(100([.]0*)?|[0-9]{1,2}([.][0-9]*)?)%$`)
+	reservable  = []corev1.ResourceName{"cpu", "memory", "ephemeral-storage", "pid"}
+	signals     = []string{"memory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available", "imagefs.inodesFree", "pid.available"}
+	gracePeriod = regexp.MustCompile(`^([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$`)
+	percentage  = regexp.MustCompile(`^(100([.]0*)?|[0-9]{1,2}([.][0-9]*)?)%$`)
 )
 
 // kubelet checks the settings that both generations have.
@@ -87,7 +88,7 @@ func gracePeriods(path *field.Path, k *v1alpha5.Kubelet) field.ErrorList {
 			errs = append(errs, field.Required(path.Child("evictionSoft").Key(name), "every signal of evictionSoftGracePeriod needs an entry here"))
 		}
 		text := string(k.EvictionSoftGracePeriod[name])
-		if d, err := time.ParseDuration(text); err != nil || d < 0 || d > 24*time.Hour {
+		if d, err := time.ParseDuration(text); !gracePeriod.MatchString(text) || err != nil || d < 0 || d > 24*time.Hour {
 			errs = append(errs, field.Invalid(at.Key(name), text, "must be a duration from 0s to 24h, such as 90s or 2m30s"))
 		}
 	}
