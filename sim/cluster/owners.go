@@ -29,13 +29,13 @@ const hashLabel = appsv1.DefaultDeploymentUniqueLabelKey
 // A new revision of a Deployment comes up whole, and the old one goes pod by pod
 // as the new pods become ready. Pods of a ReplicaSet are named after its
 // Deployment and numbered from 0, and no number comes twice. A pod whose owner
-// is not in the world is brought back under a new name when it goes, as a copy.
+// was never in the world is brought back under a new name when it goes, as a copy.
 type Owners struct {
 	client *kube.Client
 	queue  queue
 	// made counts the pods of a ReplicaSet or Job.
 	made map[types.UID]int
-	// owners that are in the world.
+	// owners that are in the world, or were: those have no name.
 	owners map[types.UID]id
 	// copies of pods that are to be brought back.
 	copies map[id]*corev1.Pod
@@ -60,7 +60,7 @@ func (o *Owners) see(e kube.Event) {
 		i := idOf(obj)
 		i.Kind = e.Kind()
 		if e.New == nil {
-			delete(o.owners, obj.GetUID())
+			o.owners[obj.GetUID()] = id{}
 			o.queue.drop(i)
 			return
 		}
@@ -76,13 +76,13 @@ func (o *Owners) see(e kube.Event) {
 // wake looks at the owner of what has changed.
 func (o *Owners) wake(obj client.Object) {
 	if ref := metav1.GetControllerOfNoCopy(obj); ref != nil {
-		if i, ok := o.owners[ref.UID]; ok {
+		if i := o.owners[ref.UID]; i != (id{}) {
 			o.queue.add(i, time.Time{})
 		}
 	}
 }
 
-// lost notes a pod that goes and has an owner that is not there to bring it
+// lost notes a pod that goes and has an owner that never was there to bring it
 // back.
 func (o *Owners) lost(e kube.Event, p *corev1.Pod) {
 	ref := metav1.GetControllerOfNoCopy(p)
