@@ -20,6 +20,8 @@ type API interface {
 	imageAPI
 	templateAPI
 	machineAPI
+	profileAPI
+	clusterAPI
 }
 
 type shopAPI interface {
@@ -62,9 +64,9 @@ type machineAPI interface {
 	Untag(ctx context.Context, id string, keys []string) error
 }
 
-// Profiles are the calls that manage instance profiles. Every one of them may
-// be repeated: what is already as asked is no error.
-type Profiles interface {
+// profileAPI manages instance profiles. Every call may be repeated: what is
+// already as asked is no error.
+type profileAPI interface {
 	// InstanceProfile returns the profile, or *launch.UnknownProfileError.
 	InstanceProfile(ctx context.Context, name string) (launch.Profile, error)
 	// InstanceProfiles lists the profiles below a path, by name.
@@ -80,8 +82,7 @@ type Profiles interface {
 	DeleteInstanceProfile(ctx context.Context, name string) error
 }
 
-// Clusters asks EKS about the cluster.
-type Clusters interface {
+type clusterAPI interface {
 	// Cluster is *launch.UnknownClusterError if EKS does not know it.
 	Cluster(ctx context.Context, name string) (launch.EKSCluster, error)
 }

@@ -43,9 +43,6 @@ func (p *Provider) profile(ctx context.Context, s Settings, c *class.Class) (str
 // Its name follows from class and role, so two processes that make it at once
 // make the same one, and machines of another role keep theirs.
 func (p *Provider) managedProfile(ctx context.Context, s Settings, c *class.Class) (string, error) {
-	if p.iam == nil {
-		return "", &cloud.BadClassError{Class: c.Ref, Field: c.Field("role"), Problem: "IAM cannot be reached from here: name an instanceProfile instead"}
-	}
 	want := launch.ManagedProfile(p.Region(), &s.Cluster, c)
 	missing := func() error {
 		return &cloud.BadClassError{Class: c.Ref, Field: c.Field("role"), Problem: fmt.Sprintf("IAM has no role %q: create it, or correct the name", c.Role)}
@@ -70,20 +67,20 @@ func (p *Provider) managedProfile(ctx context.Context, s Settings, c *class.Clas
 
 // ensureProfile makes the profile and leaves it with the wanted role only.
 func (p *Provider) ensureProfile(ctx context.Context, want launch.Profile) error {
-	have, err := p.iam.InstanceProfile(ctx, want.Name)
+	have, err := p.api.InstanceProfile(ctx, want.Name)
 	var unknown *launch.UnknownProfileError
 	if errors.As(err, &unknown) {
-		err = p.iam.CreateInstanceProfile(ctx, want)
+		err = p.api.CreateInstanceProfile(ctx, want)
 	}
 	if err != nil || slices.Equal(have.Roles, want.Roles) {
 		return err
 	}
 	for _, role := range have.Roles { // a profile holds one role
-		if err := p.iam.DetachRole(ctx, want.Name, role); err != nil {
+		if err := p.api.DetachRole(ctx, want.Name, role); err != nil {
 			return err
 		}
 	}
-	return p.iam.AttachRole(ctx, want.Name, want.Roles[0])
+	return p.api.AttachRole(ctx, want.Name, want.Roles[0])
 }
 
 // SweepProfiles deletes the instance profiles of this cluster that we made and
@@ -91,7 +88,7 @@ func (p *Provider) ensureProfile(ctx context.Context, want launch.Profile) error
 // hour.
 func (p *Provider) SweepProfiles(ctx context.Context, classes []world.ClassRef) error {
 	s, err := p.settings(ctx)
-	if err != nil || p.iam == nil || s.IsolatedVPC {
+	if err != nil || s.IsolatedVPC {
 		return err
 	}
 	used := map[string]bool{}
@@ -117,7 +114,7 @@ func (p *Provider) SweepProfiles(ctx context.Context, classes []world.ClassRef) 
 }
 
 func (p *Provider) deleteProfiles(ctx context.Context, path string, unused func(launch.Profile) bool) error {
-	list, err := p.iam.InstanceProfiles(ctx, path)
+	list, err := p.api.InstanceProfiles(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -127,10 +124,10 @@ func (p *Provider) deleteProfiles(ctx context.Context, path string, unused func(
 			continue
 		}
 		for _, role := range have.Roles {
-			err = errors.Join(err, p.iam.DetachRole(ctx, have.Name, role))
+			err = errors.Join(err, p.api.DetachRole(ctx, have.Name, role))
 		}
 		if err == nil {
-			err = p.iam.DeleteInstanceProfile(ctx, have.Name)
+			err = p.api.DeleteInstanceProfile(ctx, have.Name)
 		}
 		p.profiles.forget(have.Name)
 		errs, err = append(errs, err), nil
@@ -145,7 +142,7 @@ func (p *Provider) Retire(ctx context.Context, c class.Class) error {
 	if err != nil {
 		return err
 	}
-	if p.iam != nil && c.Role != "" {
+	if c.Role != "" {
 		err = p.deleteProfiles(ctx, launch.ClassProfilePath(p.Region(), s.Cluster.Name, &c), func(launch.Profile) bool { return true })
 	}
 	if c.Newer() { // the templates of others do not tell their class, and are swept

@@ -17,6 +17,7 @@ import (
 
 	"karpenter/internal/aws/catalog"
 	"karpenter/internal/aws/class"
+	"karpenter/internal/aws/family"
 	"karpenter/internal/aws/launch"
 	"karpenter/internal/cloud"
 	"karpenter/internal/core/world"
@@ -33,8 +34,6 @@ const (
 // goroutines.
 type Provider struct {
 	api      API
-	iam      Profiles
-	eks      Clusters
 	classes  Classes
 	settings func(context.Context) (Settings, error)
 	now      func() time.Time
@@ -71,14 +70,10 @@ type Provider struct {
 }
 
 // Config is what a Provider is made of. All fields are required except
-// Profiles, Clusters, Unavailable and Now.
+// Unavailable and Now.
 type Config struct {
 	API     API
 	Classes Classes
-	// Profiles manages the instance profiles of classes that name a role;
-	// Clusters tells what EKS knows about the cluster.
-	Profiles Profiles
-	Clusters Clusters
 	// Settings are read once at the top of every call.
 	Settings func(context.Context) (Settings, error)
 	// Unavailable is the table of refused offerings, where others write to it
@@ -115,7 +110,7 @@ func New(c Config) *Provider {
 		c.Unavailable = cloud.NewUnavailable(c.Now)
 	}
 	p := &Provider{
-		api: c.API, iam: c.Profiles, eks: c.Clusters, classes: c.Classes, settings: c.Settings, now: c.Now,
+		api: c.API, classes: c.Classes, settings: c.Settings, now: c.Now,
 		types:       newCache[[]catalog.Row](typesLast, c.Now),
 		offered:     newCache[map[string][]string](typesLast, c.Now),
 		subnets:     newCache[[]launch.Subnet](placesLast, c.Now),
@@ -154,8 +149,10 @@ func (p *Provider) look(ctx context.Context, ref world.ClassRef) (Settings, clas
 	if err != nil {
 		return Settings{}, class.Class{}, err
 	}
-	s.Cluster.ServiceCIDR = p.serviceCIDR(ctx, &s.Cluster)
 	c, err := p.classes.Class(ctx, ref)
+	if f, _ := family.Named(c.Family); f.Format == family.NodeConfig {
+		s.Cluster.ServiceCIDR = p.serviceCIDR(ctx, &s.Cluster)
+	}
 	if c.Newer() { // these settings are gone
 		s.PodENI, s.Cluster.ENILimitedPodDensity = true, true
 	}
@@ -165,11 +162,11 @@ func (p *Provider) look(ctx context.Context, ref world.ClassRef) (Settings, clas
 // serviceCIDR is where the addresses of Services are, as far as EKS knows. Of
 // other clusters it is worked out from the address of the DNS service.
 func (p *Provider) serviceCIDR(ctx context.Context, cl *launch.Cluster) netip.Prefix {
-	if cl.ServiceCIDR.IsValid() || p.eks == nil {
+	if cl.ServiceCIDR.IsValid() {
 		return cl.ServiceCIDR
 	}
 	got, err := p.cidr.get(ctx, cl.Name, func(ctx context.Context) (netip.Prefix, error) {
-		c, err := p.eks.Cluster(ctx, cl.Name)
+		c, err := p.api.Cluster(ctx, cl.Name)
 		if err != nil {
 			return netip.Prefix{}, nil // it is asked again in a while, not by everybody
 		}

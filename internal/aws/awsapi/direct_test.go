@@ -28,8 +28,6 @@ import (
 // everything is all that can be asked of AWS.
 type everything interface {
 	aws.API
-	aws.Profiles
-	aws.Clusters
 	Account(ctx context.Context) (string, error)
 	Receive(ctx context.Context, queue string, wait time.Duration) ([]notice.Message, error)
 	Delete(ctx context.Context, queue string, receipts []string) error

@@ -88,6 +88,9 @@ func (c *Controller) failed(ctx context.Context, p *pass, cause error) (time.Tim
 		failing = p.in.Now.Sub(l.Since)
 	}
 	again := p.in.Now.Add(lifecycle.Backoff(p.in.Record.Token, failing))
+	if slow != nil && slow.After > 0 { // the cloud's side gave out a turn
+		again = p.in.Now.Add(slow.After)
+	}
 	c.remember(p.claim, func(m *memory) { m.retryAt = again })
 	log.FromContext(ctx).Error(cause, "launch failed", "nodeclaim", p.claim.Name, "retry", again, "requestID", requestID(cause))
 	if reason == "LaunchFailed" {
