@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
-# The provider's suite against moto_server, an EC2 emulator that nobody here
-# wrote. It listens on a free port of the loopback interface and is stopped at
-# the end, whatever happens. The same suite runs against sim/ec2 in `make test`.
+# The provider's suite against sim/ec2 and against moto_server, an AWS emulator
+# that nobody here wrote, and the same requests to both with their answers
+# compared field by field. moto_server listens on a free port of the loopback
+# interface and is stopped at the end, whatever happens.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+
+go test -count=1 -v -run '^TestProvider$|^TestLeastPrivilege$' ./internal/aws/awsapi
 
 if ! command -v moto_server >/dev/null; then
 	echo "test-aws: moto_server is not installed (pip install 'moto[server]==5.2.1'): left out"
@@ -41,4 +44,4 @@ fi
 
 echo "test-aws: moto_server at $url"
 KARPENTER_TEST_EC2_ENDPOINT=$url KARPENTER_TEST_EC2_GAPS=moto \
-	go test -count=1 -v -run '^TestProviderOnEndpoint$' ./internal/aws/awsapi
+	go test -count=1 -v -run '^TestProviderOnEndpoint$|^TestSameAnswers$' ./internal/aws/awsapi

@@ -92,7 +92,7 @@ func (c *Cloud) clusterOutput(k *Cluster) *ClusterOutput {
 	info := ClusterInfo{
 		Name: k.Name, ARN: fmt.Sprintf("arn:aws:eks:%s:%s:cluster/%s", c.opt.Region, c.opt.Account, k.Name), Created: 1704844800,
 		Version: cmp.Or(k.Version, "1.37"), Endpoint: k.Endpoint, Role: k.Role, Status: cmp.Or(k.Status, "ACTIVE"), Platform: "eks.1",
-		VPC:     VPCConfig{Subnets: k.Subnets, SecurityGroups: k.SecurityGroups, Private: true, Public: true, PublicCIDRs: []string{"0.0.0.0/0"}},
+		VPC:     VPCConfig{Subnets: k.Subnets, SecurityGroups: k.SecurityGroups, Public: true, PublicCIDRs: []string{"0.0.0.0/0"}},
 		Network: ClusterCIDR{IPv4: cmp.Or(k.ServiceCIDR, "10.100.0.0/16"), Family: "ipv4"}, Tags: k.Tags,
 	}
 	info.Authority.Data = k.CABundle

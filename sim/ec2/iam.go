@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -29,6 +30,7 @@ type profile struct {
 type role struct {
 	path    string
 	created time.Time
+	trust   string // JSON
 }
 
 // InstanceProfileInfo is an instance profile.
@@ -53,6 +55,7 @@ type RoleInfo struct {
 	ARN     string    `xml:"Arn"`
 	Created time.Time `xml:"CreateDate"`
 	Trust   string    `xml:"AssumeRolePolicyDocument"`
+	Session int       `xml:"MaxSessionDuration"`
 }
 
 // InstanceProfileOutput is one profile.
@@ -81,7 +84,7 @@ func (c *Cloud) roleInfo(name string) RoleInfo {
 	r := c.roles[name]
 	path := cmp.Or(r.path, "/")
 	return RoleInfo{Path: path, Name: name, ID: "AROASIMULATED", ARN: fmt.Sprintf("arn:aws:iam::%s:role%s%s", c.opt.Account, path, name), Created: r.created,
-		Trust: "%7B%22Version%22%3A%222012-10-17%22%7D"}
+		Trust: url.QueryEscape(cmp.Or(r.trust, `{"Version":"2012-10-17"}`)), Session: 3600}
 }
 
 // hasRole reports whether a role exists.
@@ -148,7 +151,7 @@ func (in *CreateInstanceProfileInput) do(c *Cloud) (*InstanceProfileOutput, erro
 	if err := checkTags(in.Tags); err != nil {
 		return nil, errorf("InvalidInput", "%v", err)
 	}
-	p := &profile{name: in.InstanceProfileName, path: path, id: strings.ToUpper(c.newID("AIPA")[6:]), created: c.now().Truncate(time.Second),
+	p := &profile{name: in.InstanceProfileName, path: path, id: strings.ToUpper(strings.Replace(c.newID("AIPA"), "-", "", 1)), created: c.now().Truncate(time.Second),
 		tags: maps.Clone(in.Tags), shown: c.now().Add(c.opt.IAMLag)}
 	c.profiles[p.name] = p
 	delete(c.deletedProfiles, p.name)
@@ -338,7 +341,7 @@ func (in *CreateRoleInput) do(c *Cloud) (*RoleOutput, error) {
 	if !iamName.MatchString(in.RoleName) {
 		return nil, errorf("ValidationError", "The specified value for roleName is invalid. It must contain only alphanumeric characters and/or the following: +=,.@_-")
 	}
-	c.roles[in.RoleName] = role{path: cmp.Or(in.Path, "/"), created: c.now().Truncate(time.Second)}
+	c.roles[in.RoleName] = role{path: cmp.Or(in.Path, "/"), created: c.now().Truncate(time.Second), trust: in.AssumeRolePolicyDocument}
 	return &RoleOutput{c.roleInfo(in.RoleName)}, nil
 }
 

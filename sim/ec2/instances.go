@@ -129,6 +129,26 @@ type InterfaceInfo struct {
 	PrivateDNS string        `xml:"privateDnsName"`
 	Groups     Set[GroupRef] `xml:"groupSet"`
 	Type       string        `xml:"interfaceType"`
+	SourceDest bool          `xml:"sourceDestCheck"`
+	Attachment Attachment    `xml:"attachment"`
+	Addresses  Set[Address]  `xml:"privateIpAddressesSet"`
+}
+
+// Attachment is where a network interface is attached.
+type Attachment struct {
+	ID       string    `xml:"attachmentId"`
+	Device   int       `xml:"deviceIndex"`
+	Card     int       `xml:"networkCardIndex"`
+	Status   string    `xml:"status"`
+	Attached time.Time `xml:"attachTime"`
+	Delete   bool      `xml:"deleteOnTermination"`
+}
+
+// Address is an address of a network interface.
+type Address struct {
+	IP      string `xml:"privateIpAddress"`
+	DNS     string `xml:"privateDnsName"`
+	Primary bool   `xml:"primary"`
 }
 
 func (i *Instance) key() string { return fmt.Sprintf("%012d", i.seq) }
@@ -281,7 +301,9 @@ func (c *Cloud) addAttached(info *InstanceInfo, i *Instance) {
 		info.Groups = append(info.Groups, ref)
 	}
 	info.Interfaces = []InterfaceInfo{{ID: i.NetworkInterface, Subnet: i.SubnetID, VPC: i.VPCID, Owner: c.opt.Account, Status: "in-use",
-		PrivateIP: i.PrivateIP, PrivateDNS: i.PrivateDNS, Groups: info.Groups, Type: "interface"}}
+		PrivateIP: i.PrivateIP, PrivateDNS: i.PrivateDNS, Groups: info.Groups, Type: "interface", SourceDest: true,
+		Attachment: Attachment{ID: "eni-attach-" + strings.TrimPrefix(i.NetworkInterface, "eni-"), Status: "attached", Attached: i.Launched, Delete: true},
+		Addresses:  []Address{{i.PrivateIP, i.PrivateDNS, true}}}}
 	for _, v := range i.disks {
 		info.Devices = append(info.Devices, InstanceDevice{Device: v.Device, VolumeID: v.ID, Status: "attached", Attached: v.Created, Delete: v.DeleteOnTermination})
 	}

@@ -3,6 +3,7 @@ package ec2
 import (
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // ——— Regions and zones
@@ -110,6 +111,15 @@ type VPCInfo struct {
 	Tenancy string `xml:"instanceTenancy"`
 	Default bool   `xml:"isDefault"`
 	Tags    Tags   `xml:"tagSet"`
+
+	Blocks Set[VPCBlock] `xml:"cidrBlockAssociationSet"`
+}
+
+// VPCBlock is a range of addresses of a VPC.
+type VPCBlock struct {
+	ID    string `xml:"associationId"`
+	CIDR  string `xml:"cidrBlock"`
+	State string `xml:"cidrBlockState>state"`
 }
 
 // DescribeVpcsOutput lists virtual networks.
@@ -128,7 +138,8 @@ func (in *DescribeVpcsInput) do(c *Cloud) (*DescribeVpcsOutput, error) {
 		tags:       func(v *VPC) Tags { return v.Tags },
 	}.page(in.Page)
 	return &DescribeVpcsOutput{NextToken: next, VPCs: each(part, func(v *VPC) VPCInfo {
-		return VPCInfo{ID: v.ID, Owner: c.opt.Account, State: "available", CIDR: v.CIDR, Tenancy: "default", Tags: v.Tags}
+		return VPCInfo{ID: v.ID, Owner: c.opt.Account, State: "available", CIDR: v.CIDR, Tenancy: "default", Default: v.Default, Tags: v.Tags,
+			Blocks: []VPCBlock{{"vpc-cidr-assoc-" + strings.TrimPrefix(v.ID, "vpc-"), v.CIDR, "associated"}}}
 	})}, err
 }
 
@@ -156,7 +167,10 @@ type SubnetInfo struct {
 	Default  bool   `xml:"defaultForAz"`
 	PublicIP bool   `xml:"mapPublicIpOnLaunch"`
 	IPv6     bool   `xml:"assignIpv6AddressOnCreation"`
+	IPv6Only bool   `xml:"ipv6Native"`
 	HostName string `xml:"privateDnsNameOptionsOnLaunch>hostnameType"`
+	NameA    bool   `xml:"privateDnsNameOptionsOnLaunch>enableResourceNameDnsARecord"`
+	NameAAAA bool   `xml:"privateDnsNameOptionsOnLaunch>enableResourceNameDnsAAAARecord"`
 	Tags     Tags   `xml:"tagSet"`
 }
 
@@ -196,7 +210,7 @@ func (in *DescribeSubnetsInput) do(c *Cloud) (*DescribeSubnetsOutput, error) {
 		return SubnetInfo{
 			ID: s.ID, ARN: fmt.Sprintf("arn:aws:ec2:%s:%s:subnet/%s", c.opt.Region, c.opt.Account, s.ID),
 			State: "available", Owner: c.opt.Account, VPC: s.VPC, CIDR: s.CIDR, Free: s.reported(),
-			Zone: s.Zone, ZoneID: zoneID(s.Zone), PublicIP: s.Public, HostName: "ip-name", Tags: s.Tags,
+			Zone: s.Zone, ZoneID: zoneID(s.Zone), Default: s.Default, PublicIP: s.Public, HostName: "ip-name", Tags: s.Tags,
 		}
 	})}, err
 }
@@ -219,6 +233,7 @@ type DescribeSecurityGroupsInput struct {
 // SecurityGroupInfo is a security group.
 type SecurityGroupInfo struct {
 	ID          string        `xml:"groupId"`
+	ARN         string        `xml:"securityGroupArn"`
 	Name        string        `xml:"groupName"`
 	Description string        `xml:"groupDescription"`
 	Owner       string        `xml:"ownerId"`
@@ -252,6 +267,6 @@ func (in *DescribeSecurityGroupsInput) do(c *Cloud) (*DescribeSecurityGroupsOutp
 		tags: func(g *SecurityGroup) Tags { return g.Tags },
 	}.page(in.Page)
 	return &DescribeSecurityGroupsOutput{NextToken: next, Groups: each(part, func(g *SecurityGroup) SecurityGroupInfo {
-		return SecurityGroupInfo{ID: g.ID, Name: g.Name, Description: g.Description, Owner: c.opt.Account, VPC: g.VPC, Tags: g.Tags}
+		return SecurityGroupInfo{ID: g.ID, ARN: fmt.Sprintf("arn:aws:ec2:%s:%s:security-group/%s", c.opt.Region, c.opt.Account, g.ID), Name: g.Name, Description: g.Description, Owner: c.opt.Account, VPC: g.VPC, Tags: g.Tags}
 	})}, err
 }

@@ -54,14 +54,18 @@ type VPC struct {
 	ID   string
 	CIDR string
 	Tags Tags
+	// Default is the VPC that every account has at first.
+	Default bool
 }
 
 // Subnet is a range of addresses in one zone.
 type Subnet struct {
 	ID, VPC, Zone, CIDR string
 	Tags                Tags
-	// Public subnets give public addresses at launch.
-	Public bool
+	// Public subnets give public addresses at launch; Default ones belong to the
+	// default VPC.
+	Public  bool
+	Default bool
 	// MaxAddresses limits the addresses that can be in use at once (nil: what
 	// the CIDR holds, minus the five that AWS keeps).
 	MaxAddresses *int

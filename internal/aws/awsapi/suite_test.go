@@ -126,18 +126,6 @@ func newSuite(t *testing.T, endpoint string, gaps map[string]string) *suite {
 	return s
 }
 
-// offline lets the SDK speak to an endpoint, and to nobody else.
-func offline(t *testing.T, endpoint string) {
-	t.Helper()
-	for key, value := range map[string]string{
-		"AWS_ENDPOINT_URL": endpoint, "AWS_REGION": "us-east-1",
-		"AWS_ACCESS_KEY_ID": "simulated", "AWS_SECRET_ACCESS_KEY": "simulated", "AWS_SESSION_TOKEN": "", "AWS_PROFILE": "",
-		"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true",
-	} {
-		t.Setenv(key, value)
-	}
-}
-
 // mark tags two subnets and a group of the account, so that selectors find
 // them, and picks an image.
 func (s *suite) mark(t *testing.T) string {
