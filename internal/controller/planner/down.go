@@ -31,8 +31,8 @@ type command struct {
 	notBefore time.Time
 }
 
-// down looks for machines to remove, and marks them. Each command is decided on
-// a snapshot that already has the marks of the ones before it.
+// down looks for machines to remove, and marks them, until no more are found:
+// each look is at a snapshot that has the marks of the ones before it.
 func (p *Planner) down(ctx context.Context, set settings.Settings) error {
 	for {
 		v, err := p.view(ctx, set)
@@ -45,15 +45,20 @@ func (p *Planner) down(ctx context.Context, set settings.Settings) error {
 		for _, k := range d.Kept {
 			p.stays(v, k)
 		}
-		if d.Command == nil {
-			return nil
+		marked := false
+		for _, found := range d.Commands {
+			p.serial++
+			cmd := command{Command: found, since: start, notBefore: start.Add(settle),
+				id: found.Remove[0].Claim + "-" + strconv.FormatInt(start.Unix(), 36) + "-" + strconv.Itoa(p.serial)}
+			p.Journal.Add(journal.Entry{Time: start, Kind: journal.Disrupt, Command: cmd.id, Summary: describe(found), Decision: d, Snapshot: v.Snapshot})
+			any, err := p.mark(ctx, cmd)
+			if err != nil {
+				return err
+			}
+			marked = marked || any
 		}
-		p.serial++
-		cmd := command{Command: *d.Command, since: start, notBefore: start.Add(settle),
-			id: d.Command.Remove[0].Claim + "-" + strconv.FormatInt(start.Unix(), 36) + "-" + strconv.Itoa(p.serial)}
-		p.Journal.Add(journal.Entry{Time: start, Kind: journal.Disrupt, Command: cmd.id, Summary: describe(cmd.Command), Decision: d, Snapshot: v.Snapshot})
-		if any, err := p.mark(ctx, cmd); err != nil || !any {
-			return err
+		if !marked {
+			return nil
 		}
 	}
 }

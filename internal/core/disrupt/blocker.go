@@ -14,6 +14,7 @@ var blockers = []func(candidate) reason.Reason{
 	notInitialized,
 	promised,
 	protectedNode,
+	notConsolidated,
 	protectedPod,
 	budget,
 }
@@ -63,11 +64,22 @@ func promised(c candidate) reason.Reason {
 }
 
 // Annotations by which a person keeps a node; either generation's is honoured.
-const doNotDisrupt = "karpenter.sh/do-not-disrupt"
+const (
+	doNotDisrupt     = "karpenter.sh/do-not-disrupt"
+	doNotConsolidate = "karpenter.sh/do-not-consolidate"
+)
 
 func protectedNode(c candidate) reason.Reason {
 	if c.node.Annotations[doNotDisrupt] == "true" {
 		return ProtectedNode{Annotation: doNotDisrupt}
+	}
+	return nil
+}
+
+// notConsolidated: with any value but true the annotation counts as absent.
+func notConsolidated(c candidate) reason.Reason {
+	if c.method == Consolidation && c.node.Annotations[doNotConsolidate] == "true" {
+		return ProtectedNode{Annotation: doNotConsolidate}
 	}
 	return nil
 }

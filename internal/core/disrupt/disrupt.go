@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"karpenter/internal/core/quantity"
 	"karpenter/internal/core/reason"
 	"karpenter/internal/core/schedule"
 	"karpenter/internal/core/world"
@@ -17,8 +18,8 @@ import (
 
 // Decision is the answer of one round.
 type Decision struct {
-	// Command is what to do; nil if nothing.
-	Command *Command `json:"command,omitempty"`
+	// Commands are what to do; none of them needs another to be done first.
+	Commands []Command `json:"commands,omitempty"`
 	// Kept says of every machine that a method wanted to take why it stays,
 	// sorted by method in their order, then in the order of the candidates.
 	Kept []Kept `json:"kept,omitempty"`
@@ -36,6 +37,11 @@ type Command struct {
 	Replace []schedule.Machine `json:"replace,omitempty"`
 	// Moves tells which pods go to nodes that exist.
 	Moves []schedule.Placement `json:"moves,omitempty"`
+	// Saves is what the machines cost per hour more than their replacements, as
+	// far as their prices are known; it may be negative.
+	Saves quantity.Price `json:"saves,omitempty"`
+	// Disturbs is one for each machine, and the eviction costs of its pods.
+	Disturbs float64 `json:"disturbs,omitempty"`
 }
 
 // Target is a machine to be removed.
@@ -57,31 +63,41 @@ type Kept struct {
 
 // Options limit a round.
 type Options struct {
-	// WhatIfs is the greatest number of simulations; 0 = no limit.
+	// WhatIfs is the greatest number of simulations, and Commands of commands;
+	// 0 = no limit.
 	WhatIfs  int
+	Commands int
 	Schedule schedule.Options
 }
 
 // method is one reason for which machines go.
 type method struct {
 	name string
+	// budget is the reason that budgets of pools name; empty: they are not asked.
+	budget string
 	// due reports whether the method wants the machine, and since when.
 	due func(c candidate) (since time.Time, ok bool)
-	// all: takes everything that is due at once, and nothing has to move.
-	// Otherwise one machine at a time per pool, with its pods placed first.
-	all bool
+	// act finds commands among the machines that are due and not blocked.
+	act func(r *round, m method, due []candidate)
+	// quick: nothing has to move, so nothing else waits for it.
+	quick bool
+	// saves: the command is for the money, so it must stay as cheap as it was
+	// decided.
+	saves bool
 }
 
 // Names of methods, as in logs, metrics and intents.
 const (
-	Expiration = "expiration"
-	Emptiness  = "emptiness"
+	Expiration    = "expiration"
+	Emptiness     = "emptiness"
+	Consolidation = "consolidation"
 )
 
 // methods in the order in which they are tried.
 var methods = []method{
-	{name: Expiration, due: expired},
-	{name: Emptiness, due: empty, all: true},
+	{name: Expiration, due: expired, act: (*round).oneByOne},
+	{name: Emptiness, budget: ReasonEmpty, due: empty, act: (*round).together, quick: true},
+	{name: Consolidation, budget: ReasonUnderutilized, due: consolidatable, act: (*round).consolidate, saves: true},
 }
 
 // candidate is one machine under consideration.
@@ -92,69 +108,30 @@ type candidate struct {
 	now  time.Time
 	// method that looks at it.
 	method string
+	since  time.Time // when it became due
+
+	price    quantity.Price // per hour
+	disturbs float64
+}
+
+func (c candidate) target() Target {
+	return Target{c.node.Name, c.node.Claim, c.node.Pool, c.since, c.node.PoolKind}
 }
 
 // Decide returns what to do now. It changes nothing and may be asked again.
 func Decide(s *world.Snapshot, now time.Time, opt Options) Decision {
 	var d Decision
+	r := newRound(s, now, opt, &d)
 	for _, m := range methods {
-		if d.Command = m.decide(s, now, opt, &d); d.Command != nil {
+		r.ledger = m.open(s)
+		if due := r.candidates(m); len(due) > 0 {
+			m.act(r, m, due)
+		}
+		if len(d.Commands) > 0 {
 			break
 		}
 	}
 	return d
-}
-
-func (m method) decide(s *world.Snapshot, now time.Time, opt Options, d *Decision) *Command {
-	keep := func(node string, r reason.Reason) { d.Kept = append(d.Kept, Kept{node, m.name, r}) }
-	var targets []Target
-	for i := range s.Nodes {
-		c := newCandidate(s, &s.Nodes[i], now, m.name)
-		since, due := m.due(c)
-		if !due || c.node.Deleting {
-			continue
-		}
-		if r := c.blocked(); r != nil {
-			keep(c.node.Name, r)
-			continue
-		}
-		targets = append(targets, Target{c.node.Name, c.node.Claim, c.node.Pool, since, c.node.PoolKind})
-	}
-	if len(targets) == 0 {
-		return nil
-	}
-	if m.all {
-		return &Command{Method: m.name, Remove: targets}
-	}
-	slices.SortStableFunc(targets, func(a, b Target) int { return a.Since.Compare(b.Since) })
-	for _, t := range targets {
-		if other := busy(s, t); other != "" {
-			keep(t.Node, Busy{Other: other})
-			continue
-		}
-		if opt.WhatIfs > 0 && d.WhatIfs >= opt.WhatIfs {
-			keep(t.Node, NotLookedAt{})
-			continue
-		}
-		d.WhatIfs++
-		cmd, r := replace(s, m.name, t, opt)
-		if r == nil {
-			return cmd
-		}
-		keep(t.Node, r)
-	}
-	return nil
-}
-
-// busy returns the name of a machine of the target's pool that is just being
-// replaced.
-func busy(s *world.Snapshot, t Target) string {
-	for i := range s.Nodes {
-		if n := &s.Nodes[i]; n.Pool == t.Pool && n.PoolKind == t.PoolKind && slices.ContainsFunc(methods, func(m method) bool { return m.name == n.Disruption && !m.all }) {
-			return n.Name
-		}
-	}
-	return ""
 }
 
 // Check looks at a command again, on a fresh snapshot in which its machines are
@@ -162,44 +139,59 @@ func busy(s *world.Snapshot, t Target) string {
 // only the machines that may still go and with replacements planned anew, and
 // why the others stay.
 func Check(s *world.Snapshot, now time.Time, cmd Command, opt Options) (Command, []Kept) {
-	out := Command{Method: cmd.Method}
-	var kept []Kept
+	var d Decision
+	r := newRound(s, now, opt, &d)
+	i := slices.IndexFunc(methods, func(m method) bool { return m.name == cmd.Method })
+	if i < 0 {
+		return Command{Method: cmd.Method}, nil
+	}
+	m := methods[i]
+	var left []candidate
 	for _, t := range cmd.Remove {
-		one, r := check(s, now, cmd.Method, t, opt)
-		if r != nil {
-			kept = append(kept, Kept{t.Node, cmd.Method, r})
+		c, why := r.still(m, t)
+		if why != nil {
+			r.keep(m, t.Node, why)
 			continue
 		}
-		out.Remove = append(out.Remove, t)
-		out.Replace = append(out.Replace, one.Replace...)
-		out.Moves = append(out.Moves, one.Moves...)
+		left = append(left, c)
 	}
-	return out, kept
+	out := Command{Method: cmd.Method}
+	switch {
+	case len(left) == 0:
+	case m.quick:
+		out = *(&whatIf{gone: left}).command(m.name)
+	case m.saves:
+		r.recheck(m, cmd, left, &out)
+	default:
+		for _, c := range left {
+			w := r.whatIf([]candidate{c}, r.s)
+			if w.why != nil {
+				r.keep(m, c.node.Name, w.why)
+				continue
+			}
+			one := w.command(m.name)
+			out.Remove, out.Replace, out.Moves = append(out.Remove, one.Remove...), append(out.Replace, one.Replace...), append(out.Moves, one.Moves...)
+			out.Saves, out.Disturbs = out.Saves+one.Saves, out.Disturbs+one.Disturbs
+		}
+	}
+	return out, d.Kept
 }
 
-func check(s *world.Snapshot, now time.Time, name string, t Target, opt Options) (*Command, reason.Reason) {
-	i := slices.IndexFunc(methods, func(m method) bool { return m.name == name })
-	if i < 0 {
-		return nil, NotDue{}
-	}
-	n := find(s, t)
+// still returns a machine that was chosen, or why it may not go any more.
+func (r *round) still(m method, t Target) (candidate, reason.Reason) {
+	n := find(r.s, t)
 	if n == nil {
-		return nil, Gone{}
+		return candidate{}, Gone{}
 	}
-	if n.Disruption != name {
-		return nil, NotMarked{}
+	if n.Disruption != m.name {
+		return candidate{}, NotMarked{}
 	}
-	c := newCandidate(s, n, now, name)
-	if _, due := methods[i].due(c); !due {
-		return nil, NotDue{}
+	c := r.candidate(n, m.name)
+	if _, due := m.due(c); !due {
+		return c, NotDue{}
 	}
-	if r := c.blocked(); r != nil {
-		return nil, r
-	}
-	if methods[i].all {
-		return &Command{}, nil
-	}
-	return replace(s, name, t, opt)
+	c.since = t.Since
+	return c, c.blocked()
 }
 
 func find(s *world.Snapshot, t Target) *world.Node {
@@ -209,8 +201,4 @@ func find(s *world.Snapshot, t Target) *world.Node {
 		}
 	}
 	return nil
-}
-
-func newCandidate(s *world.Snapshot, n *world.Node, now time.Time, method string) candidate {
-	return candidate{snap: s, node: n, now: now, method: method, pool: s.Pool(n.PoolKind, n.Pool)}
 }

@@ -69,12 +69,17 @@ func protected(p *world.Pod)                    { p.DoNotEvict = true }
 // words of a decision: what goes and after what, then who stays and why.
 func words(d Decision) string {
 	var b strings.Builder
-	if c := d.Command; c != nil {
+	for _, c := range d.Commands {
 		fmt.Fprintf(&b, "%s:", c.Method)
 		for _, t := range c.Remove {
 			fmt.Fprintf(&b, " %s", t.Node)
 		}
-		if len(c.Replace) > 0 {
+		if c.Method == Consolidation {
+			for _, m := range c.Replace {
+				fmt.Fprintf(&b, " after %s/%s", m.Options[0].Type, m.Options[0].CapacityType)
+			}
+			fmt.Fprintf(&b, " saves %s for %v", c.Saves, c.Disturbs)
+		} else if len(c.Replace) > 0 {
 			fmt.Fprintf(&b, " after %d", len(c.Replace))
 		}
 		b.WriteString(";")
@@ -111,8 +116,8 @@ func TestDecide(t *testing.T) {
 		"a node that is going is not taken again":        {after: time.Minute, nodes: []world.Node{node("a", func(n *world.Node) { n.EmptySince, n.Deleting = &t0, true })}},
 		"an annotated node stays":                        {after: time.Minute, nodes: []world.Node{node("a", func(n *world.Node) { n.EmptySince = &t0; n.Annotations = map[string]string{doNotDisrupt: "true"} })}, want: "a stays (ProtectedNode);"},
 		"a protected daemon pod would block the drain":   {after: time.Minute, nodes: []world.Node{node("a", emptySince(t0), pod("d", 100, func(p *world.Pod) { daemon(p); protected(p) }))}, want: "a stays (ProtectedPod);"},
-		"expiry comes before emptiness":                  {after: 2 * time.Hour, nodes: []world.Node{node("a", emptySince(t0)), node("b", emptySince(t0))}, want: "expiration: a;"},
-		"the oldest goes first, its pods move to others": {after: 2 * time.Hour, nodes: []world.Node{node("a", func(n *world.Node) { n.Created = t0.Add(time.Minute) }, half(pod("p", 1000, nil))...), node("b", nil, half(pod("q", 1000, nil))...)}, want: "expiration: b;"},
+		"expiry comes before emptiness":                  {after: 2 * time.Hour, nodes: []world.Node{node("a", emptySince(t0)), node("b", emptySince(t0))}, want: "expiration: a; b stays (Busy);"},
+		"the oldest goes first, its pods move to others": {after: 2 * time.Hour, nodes: []world.Node{node("a", func(n *world.Node) { n.Created = t0.Add(time.Minute) }, half(pod("p", 1000, nil))...), node("b", nil, half(pod("q", 1000, nil))...)}, want: "expiration: b; a stays (Busy);"},
 		"a replacement is bought where nothing has room": {after: 2 * time.Hour, nodes: []world.Node{node("a", nil, pod("p", 3000, nil)), node("b", func(n *world.Node) { n.Created = t0.Add(time.Hour + time.Minute) }, pod("q", 3000, nil))}, want: "expiration: a after 1;"},
 		"not before its time, to the second":             {after: time.Hour, nodes: []world.Node{node("a", nil, pod("p", 3000, nil))}},
 		"one at a time per pool": {after: 2 * time.Hour, nodes: []world.Node{node("a", func(n *world.Node) { n.Deleting, n.Disruption = true, Expiration }), node("b", nil, pod("p", 3000, nil))},
@@ -168,18 +173,18 @@ func TestSimulationsAreLimited(t *testing.T) {
 // A command is looked at once more after its machines were closed to new pods.
 func TestCheck(t *testing.T) {
 	now := t0.Add(time.Minute)
-	cmd := *Decide(cluster(nil, node("a", emptySince(t0)), node("b", emptySince(t0)), node("c", emptySince(t0)), node("d", emptySince(t0))), now, Options{}).Command
+	cmd := Decide(cluster(nil, node("a", emptySince(t0)), node("b", emptySince(t0)), node("c", emptySince(t0)), node("d", emptySince(t0))), now, Options{}).Commands[0]
 	marked := func(n *world.Node) { n.EmptySince, n.Deleting, n.Disruption = &t0, true, Emptiness }
 	fresh := cluster(nil, node("a", marked), node("b", marked, pod("late", 100, nil)), node("d", emptySince(t0)))
 	got, kept := Check(fresh, now, cmd, Options{})
-	if w := words(Decision{Command: &got, Kept: kept}); w != "emptiness: a; b stays (NotDue); c stays (Gone); d stays (NotMarked);" {
+	if w := words(Decision{Commands: []Command{got}, Kept: kept}); w != "emptiness: a; b stays (NotDue); c stays (Gone); d stays (NotMarked);" {
 		t.Error(w)
 	}
 }
 
 func TestCheckPlansReplacementsAnew(t *testing.T) {
 	now := t0.Add(2 * time.Hour)
-	cmd := *Decide(cluster(nil, node("a", nil, pod("p", 3000, nil))), now, Options{}).Command
+	cmd := Decide(cluster(nil, node("a", nil, pod("p", 3000, nil))), now, Options{}).Commands[0]
 	marked := func(n *world.Node) { n.Deleting, n.Disruption = true, Expiration }
 	two := cluster(nil, node("a", marked, pod("p", 3000, nil), pod("q", 1000, nil)))
 	got, kept := Check(two, now, cmd, Options{})

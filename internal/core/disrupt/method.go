@@ -4,8 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"karpenter/internal/core/reason"
-	"karpenter/internal/core/schedule"
 	"karpenter/internal/core/world"
 )
 
@@ -29,50 +27,4 @@ func expired(c candidate) (time.Time, bool) {
 	}
 	since := c.node.Created.Add(c.pool.ExpireAfter.Duration)
 	return since, c.now.After(since)
-}
-
-// replace plans the removal of one machine: where its pods go, and what has to
-// be bought for them. Prices do not matter here; limits of pools do.
-func replace(s *world.Snapshot, method string, t Target, opt Options) (*Command, reason.Reason) {
-	what, moved := without(s, t.Node)
-	plan := schedule.Solve(what, opt.Schedule)
-	cmd := &Command{Method: method, Remove: []Target{t}}
-	for _, u := range plan.Unplaced {
-		if moved[u.Pod] {
-			return nil, NoOtherPlace{Pod: u.Pod, Reasons: u.Reasons}
-		}
-	}
-	for _, p := range plan.Placements {
-		if !moved[p.Pod] {
-			continue
-		}
-		for i := range what.Nodes {
-			n := &what.Nodes[i]
-			if n.Claim != "" && n.Claim == p.Claim && !n.Initialized {
-				return nil, WaitsFor{Pod: p.Pod, Node: n.Name}
-			}
-		}
-		cmd.Moves = append(cmd.Moves, p)
-	}
-	for _, m := range plan.Machines {
-		if slices.ContainsFunc(m.Pods, func(p world.ObjectName) bool { return moved[p] }) {
-			cmd.Replace = append(cmd.Replace, m)
-		}
-	}
-	return cmd, nil
-}
-
-// without is the snapshot as it would be if the node were gone and its pods
-// pending. The pool's use is left as it is: the old machine stays until the new
-// one is ready, so both must be within the limits.
-func without(s *world.Snapshot, node string) (*world.Snapshot, map[world.ObjectName]bool) {
-	moved := map[world.ObjectName]bool{}
-	for i := range s.Nodes {
-		if n := &s.Nodes[i]; n.Name == node {
-			for _, p := range n.Pods {
-				moved[p.ObjectName] = p.Leaves(n)
-			}
-		}
-	}
-	return s.Without(node), moved
 }

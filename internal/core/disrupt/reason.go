@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
+	"karpenter/internal/core/quantity"
 	"karpenter/internal/core/reason"
 	"karpenter/internal/core/world"
 )
@@ -61,6 +63,42 @@ type (
 		Pod  world.ObjectName `json:"pod"`
 		Node string           `json:"node"`
 	}
+	// PoolBudget: a disruption budget of the pool is used up. Ends is when its
+	// window closes; nil = it always holds.
+	PoolBudget struct {
+		Pool    string     `json:"pool"`
+		Nodes   string     `json:"nodes"`
+		Allowed int        `json:"allowed"`
+		Going   int        `json:"going"`
+		Ends    *time.Time `json:"ends,omitempty"`
+	}
+	// NoPrice: what the machine costs is not known, so nothing can be cheaper.
+	NoPrice struct{}
+	// NotCheaper: its pods need a machine, and none costs less.
+	NotCheaper struct {
+		Price quantity.Price `json:"price"`
+	}
+	// SeveralNeeded: its pods need more than one new machine.
+	SeveralNeeded struct {
+		Machines int `json:"machines"`
+	}
+	// SpotStays: a spot machine is not replaced by another one.
+	SpotStays struct {
+		Types int `json:"types"`
+	}
+	// FewSpotTypes: too few cheaper spot types would be left to choose from.
+	FewSpotTypes struct {
+		Types int `json:"types"`
+		Least int `json:"least"`
+	}
+	// RulesKeep: there would be room for the pod but for rules between pods.
+	// Rules are the kinds that it has itself; empty: it is those of others.
+	RulesKeep struct {
+		Pod   world.ObjectName `json:"pod"`
+		Rules []string         `json:"rules,omitempty"`
+	}
+	// Reduced: the command of which it was a part has changed.
+	Reduced struct{}
 )
 
 func (NotOurs) Code() string        { return "NotOurs" }
@@ -78,6 +116,14 @@ func (TwoBudgets) Code() string     { return "TwoBudgets" }
 func (Busy) Code() string           { return "Busy" }
 func (NoOtherPlace) Code() string   { return "NoOtherPlace" }
 func (WaitsFor) Code() string       { return "WaitsFor" }
+func (PoolBudget) Code() string     { return "PoolBudget" }
+func (NoPrice) Code() string        { return "NoPrice" }
+func (NotCheaper) Code() string     { return "NotCheaper" }
+func (SeveralNeeded) Code() string  { return "SeveralNeeded" }
+func (SpotStays) Code() string      { return "SpotStays" }
+func (FewSpotTypes) Code() string   { return "FewSpotTypes" }
+func (RulesKeep) Code() string      { return "RulesKeep" }
+func (Reduced) Code() string        { return "Reduced" }
 
 func (NotOurs) String() string     { return "no pool here owns it" }
 func (Deleting) String() string    { return "it is being removed already" }
@@ -120,6 +166,35 @@ func (r NoOtherPlace) String() string {
 func (r WaitsFor) String() string {
 	return fmt.Sprintf("pod %s would go to %s, which is not up yet", r.Pod, r.Node)
 }
+
+func (r PoolBudget) String() string {
+	until := ""
+	if r.Ends != nil {
+		until = " until " + r.Ends.UTC().Format("2006-01-02 15:04 MST")
+	}
+	return fmt.Sprintf("the disruption budget %s of pool %q lets %d machines go%s, and %d are going or not ready", r.Nodes, r.Pool, r.Allowed, until, r.Going)
+}
+func (NoPrice) String() string { return "its own price is not known" }
+func (r NotCheaper) String() string {
+	return fmt.Sprintf("its pods need a machine, and none costs less than %s/h", r.Price)
+}
+func (r SeveralNeeded) String() string {
+	return fmt.Sprintf("its pods need %d new machines", r.Machines)
+}
+func (r SpotStays) String() string {
+	return fmt.Sprintf("a spot machine is not replaced by another (%d cheaper spot types would hold its pods)", r.Types)
+}
+func (r FewSpotTypes) String() string {
+	return fmt.Sprintf("too few cheaper spot types are left to choose from: %d of %d", r.Types, r.Least)
+}
+func (r RulesKeep) String() string {
+	rules := "the rules of other pods"
+	if len(r.Rules) > 0 {
+		rules = "its " + strings.Join(r.Rules, ", ")
+	}
+	return fmt.Sprintf("there would be room for pod %s elsewhere but for %s", r.Pod, rules)
+}
+func (Reduced) String() string { return "the command of which it was a part has changed" }
 
 // MarshalJSON writes the reason as code and text.
 func (k Kept) MarshalJSON() ([]byte, error) {

@@ -3,6 +3,7 @@ package schedule
 import (
 	"slices"
 
+	"karpenter/internal/core/label"
 	"karpenter/internal/core/quantity"
 	"karpenter/internal/core/world"
 )
@@ -225,8 +226,35 @@ func (p *Probe) Evaluations() int64 { return p.stats.Evaluations }
 
 // Cheapest returns the price of the cheapest machine that would hold all
 // homeless pods together, in the first pool that sells one; ok is false if there
-// is none below the given price.
-func (p *Probe) Cheapest(below quantity.Price) (price quantity.Price, ok bool) {
+// is none below the given price. Without spot, only on-demand machines count.
+func (p *Probe) Cheapest(below quantity.Price, spot bool) (price quantity.Price, ok bool) {
+	p.holding(below, func(_ *world.InstanceType, o *world.Offering) bool {
+		if o.CapacityType == label.Spot && !spot {
+			return true
+		}
+		price, ok = o.Price, o.Price < below // a dearer one too: the pods go to the first pool that takes them
+		return false
+	})
+	return price, ok
+}
+
+// SpotTypes counts the instance types of which a spot machine below the price
+// would hold all homeless pods.
+func (p *Probe) SpotTypes(below quantity.Price) int {
+	types := map[string]bool{}
+	p.holding(below, func(t *world.InstanceType, o *world.Offering) bool {
+		if o.CapacityType == label.Spot && o.Price < below {
+			types[t.Name] = true
+		}
+		return o.Price < below
+	})
+	return len(types)
+}
+
+// holding calls yield with the offerings that would hold all homeless pods, of
+// one pool after the other, from the cheapest, until it returns false. Of the
+// last pool it leaves out those that are not below the price.
+func (p *Probe) holding(below quantity.Price, yield func(*world.InstanceType, *world.Offering) bool) {
 	need := make([]int64, p.d.n())
 	for _, h := range p.homeless {
 		for d, r := range p.classes[h.class].request {
@@ -237,16 +265,15 @@ func (p *Probe) Cheapest(below quantity.Price) (price quantity.Price, ok bool) {
 		offers, any := p.offers(s)
 		for o := offers.next(0); any && o >= 0; o = offers.next(o + 1) {
 			p.stats.Evaluations++
-			price := s.market.offers[o].price
-			if price >= below && i == len(p.shops)-1 {
+			offer := s.market.offers[o]
+			if offer.price >= below && i == len(p.shops)-1 {
 				break
 			}
-			if fits(need, s.roomOf(o)) && s.affords(o) {
-				return price, price < below // a dearer one too: the pods go to the first pool that takes them
+			if fits(need, s.roomOf(o)) && s.affords(o) && !yield(s.market.kind(offer), s.market.offering(offer)) {
+				return
 			}
 		}
 	}
-	return 0, false
 }
 
 // offers are those of a pool that suit all homeless pods.

@@ -1,5 +1,7 @@
 package world
 
+import "time"
+
 // Disruption is what a pool says about taking its machines away, beside the
 // times and switches of [Pool].
 type Disruption struct {
@@ -16,6 +18,9 @@ type Disruption struct {
 	// replacement bought meanwhile, and budgets are not asked; otherwise the
 	// replacement is ready first.
 	ForcefulExpiry bool `json:"forcefulExpiry,omitempty"`
+	// SpotToSpot is how many cheaper spot types must be left to choose from for a
+	// spot machine to be replaced by another; 0 = it never is.
+	SpotToSpot int `json:"spotToSpot,omitempty"`
 }
 
 // Budget caps how many machines of a pool may go at the same time.
@@ -30,4 +35,8 @@ type Budget struct {
 	// one that always holds.
 	Schedule string    `json:"schedule,omitempty"`
 	Duration *Duration `json:"duration,omitempty"`
+	// Inactive: the snapshot was taken outside of its windows. Ends is when the
+	// present window closes; nil without a schedule.
+	Inactive bool       `json:"inactive,omitempty"`
+	Ends     *time.Time `json:"ends,omitempty"`
 }

@@ -26,3 +26,33 @@ func (s *Snapshot) Without(names ...string) *Snapshot {
 	SortPending(out.Pending)
 	return &out
 }
+
+// After returns the snapshot as if the named nodes were gone, and their pods
+// were on the nodes to which they move. Pods that move to no node are left out:
+// they are on a machine that is not there yet. The receiver is not changed.
+func (s *Snapshot) After(gone []string, moves map[ObjectName]string) *Snapshot {
+	out := *s
+	out.Nodes = make([]Node, 0, len(s.Nodes))
+	coming := map[string][]Pod{}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if !slices.Contains(gone, n.Name) {
+			out.Nodes = append(out.Nodes, *n)
+			continue
+		}
+		for _, p := range n.Pods {
+			if to, ok := moves[p.ObjectName]; ok && to != "" {
+				p.Node = to
+				coming[to] = append(coming[to], p)
+			}
+		}
+	}
+	for i := range out.Nodes {
+		n := &out.Nodes[i]
+		if some := coming[n.Name]; len(some) > 0 {
+			n.Pods = slices.Concat(n.Pods, some)
+			slices.SortFunc(n.Pods, func(a, b Pod) int { return a.Compare(b.ObjectName) })
+		}
+	}
+	return &out
+}

@@ -33,7 +33,8 @@ func (p *Pool) Unsuited(c *Catalog) string {
 	for _, a := range asked {
 		all = append(all, a.String())
 	}
-	return "spec.requirements: no instance type satisfies all of them together: " + strings.Join(all, ", ")
+	requirements, _ := p.fields()
+	return requirements + ": no instance type satisfies all of them together: " + strings.Join(all, ", ")
 }
 
 // ask is a requirement and the field that it was read from.
@@ -62,9 +63,18 @@ func (p *Pool) asked(c *Catalog) (out []ask) {
 			}
 		}
 	}
-	add(p.Requirements, "spec.requirements")
-	add(label.FromLabels(p.Labels), "spec.labels")
+	requirements, labels := p.fields()
+	add(p.Requirements, requirements)
+	add(label.FromLabels(p.Labels), labels)
 	return out
+}
+
+// fields are where people write requirements and labels of the pool.
+func (p *Pool) fields() (requirements, labels string) {
+	if p.Kind == "NodePool" {
+		return "spec.template.spec.requirements", "spec.template.metadata.labels"
+	}
+	return "spec.requirements", "spec.labels"
 }
 
 // any reports whether something holds for one of the offerings.
