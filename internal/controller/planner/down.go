@@ -48,7 +48,11 @@ func (p *Planner) down(ctx context.Context, set settings.Settings) error {
 		marked := false
 		for _, found := range d.Commands {
 			p.serial++
-			cmd := command{Command: found, since: start, notBefore: start.Add(settle),
+			wait := settle
+			if found.Method == disrupt.Consolidation {
+				wait = validate
+			}
+			cmd := command{Command: found, since: start, notBefore: start.Add(wait),
 				id: found.Remove[0].Claim + "-" + strconv.FormatInt(start.Unix(), 36) + "-" + strconv.Itoa(p.serial)}
 			p.Journal.Add(journal.Entry{Time: start, Kind: journal.Disrupt, Command: cmd.id, Summary: describe(found), Decision: d, Snapshot: v.Snapshot})
 			any, err := p.mark(ctx, cmd)

@@ -34,6 +34,9 @@ const (
 	// settle is how long a machine is closed to new pods before it is looked at
 	// for the last time: a binding that kube-scheduler had begun is visible then.
 	settle = time.Second
+	// validate is the same for a command that is made for the money: what it is
+	// based on must have lasted for a while.
+	validate = 15 * time.Second
 	// failed is the wait after the first plan that could not be carried out; it
 	// doubles up to retry.
 	failed = time.Second
