@@ -13,6 +13,8 @@ type board struct {
 	book  *rulebook
 	count []census // per tally
 	spots []*spot
+	// opened counts domains of spreads that are there for sure, but for hosts.
+	opened int
 }
 
 // census is a tally in numbers. Values of the topology key are its indices.
@@ -31,7 +33,10 @@ type spot struct {
 	values []int32   // per topology key
 	may    [][]int32 // values that it may get, where that is undecided
 	counts []byte    // per tally: whether the place counts for the spread
-	brings []int32   // tallies in which its daemon pods count
+	// only holds, per tally, the values with which it counts, where these are not
+	// all that it may get.
+	only   map[int32][]int32
+	brings []int32 // tallies in which its daemon pods count
 	ports  []world.HostPort
 	// volumes that are attached and that other pods use too.
 	volumes []world.Attachment
@@ -74,6 +79,9 @@ func (c *census) at(v int32) int32 {
 	}
 	return c.pods[v]
 }
+
+// known reports whether the domain is there for sure.
+func (c *census) known(v int32) bool { return v >= 0 && int(v) < len(c.sure) && c.sure[v] > 0 }
 
 // most is the count of a domain, with the pods that may be there.
 func (c *census) most(v int32) int32 {
@@ -138,6 +146,25 @@ func (b *board) join(s *spot) {
 	s.brings = nil
 }
 
+// narrow notes with which of the values that the spot may get it counts.
+func (s *spot) narrow(t int32, counts func(v int32) bool, key int) {
+	if s.only == nil {
+		s.only = map[int32][]int32{}
+	}
+	s.only[t] = slices.DeleteFunc(slices.Clone(s.may[key]), func(v int32) bool { return !counts(v) })
+}
+
+// domainsOf are the values with which the spot may count in a tally.
+func (s *spot) domainsOf(t int32, key int) []int32 {
+	if v := s.values[key]; v >= 0 {
+		return []int32{v}
+	}
+	if some, ok := s.only[t]; ok {
+		return some
+	}
+	return s.may[key]
+}
+
 // countPlace counts the place in the domains of spreads, or takes it out.
 func (b *board) countPlace(s *spot, n int32) {
 	for i, t := range b.book.tallies {
@@ -150,12 +177,15 @@ func (b *board) countPlace(s *spot, n int32) {
 		case v >= 0:
 			c.grow(v)
 			if s.counts[i] == surely {
+				if c.sure[v] == 0 && n > 0 || c.sure[v] == 1 && n < 0 {
+					b.opened += int(n) * int(bit(t.key != b.book.host))
+				}
 				c.sure[v] += n
 			} else {
 				c.maybe[v] += n
 			}
 		case v == open:
-			for _, v := range s.may[t.key] {
+			for _, v := range s.domainsOf(int32(i), t.key) {
 				c.grow(v)
 				c.maybe[v] += n
 			}
@@ -220,11 +250,7 @@ func (b *board) add(tallies []int32, s *spot) {
 func (b *board) guess(t int32, s *spot, n int32) {
 	c, key := &b.count[t], b.book.tallies[t].key
 	c.total += n
-	values := s.may[key]
-	if v := s.values[key]; v >= 0 {
-		values = []int32{v}
-	}
-	for _, v := range values {
+	for _, v := range s.domainsOf(t, key) {
 		c.grow(v)
 		c.extra[v] += n
 	}
@@ -280,10 +306,11 @@ func (b *board) check(r *rules, s *spot) breach {
 		}
 		brought := s.brought(rule.tally)
 		least := c.least(v, brought)
-		if rule.minDomains > 1 && c.domains(v) < rule.minDomains {
+		few := rule.minDomains > 1 && c.domains(v) < rule.minDomains
+		if few {
 			least = 0
 		}
-		if c.most(v)+brought+rule.self-least > rule.skew {
+		if c.most(v)+brought+rule.self-least > rule.skew && (few || b.worst(rule.tally, v, brought)+rule.self > rule.skew) {
 			return breach{rule.tally, brokenSpread, v, rule, world.HostPort{}}
 		}
 	}

@@ -31,7 +31,12 @@ func Check(s *world.Snapshot, plan *Plan) []string {
 	for i := range plan.Machines {
 		c.machine(i, &plan.Machines[i])
 	}
-	c.stage0 = c.rules(plan)
+	c.plan = plan
+	for turn := range outcomes {
+		s, faults := c.play(turn)
+		c.stages = append(c.stages, s)
+		c.faults = append(c.faults, faults...)
+	}
 	for i := range plan.Unplaced {
 		c.unplaced(&plan.Unplaced[i])
 	}
@@ -50,7 +55,8 @@ type checker struct {
 	seen   map[world.ObjectName]string
 	left   map[*world.Pool]map[string]int64 // limits less used and planned, per pool
 	rooms  []place
-	stage0 *stage // the cluster that the plan makes
+	plan   *Plan
+	stages []*stage // the clusters that the plan may make
 	faults []string
 }
 
@@ -275,22 +281,39 @@ func (c *checker) between() bool {
 	return slices.ContainsFunc(c.s.Pending, func(p world.Pod) bool { return some(&p) })
 }
 
+// always reports whether something holds in all clusters that the plan may make.
+func (c *checker) always(holds func(*stage) bool) bool {
+	return !slices.ContainsFunc(c.stages, func(s *stage) bool { return !holds(s) })
+}
+
 // nodeTakes reports whether rules between pods let the pod on a node.
 func (c *checker) nodeTakes(pod *world.Pod, name string) bool {
-	return !slices.ContainsFunc(c.stage0.nodes, func(n *stageNode) bool { return n.name == name && c.stage0.refuses(pod, n) != "" })
+	return c.always(func(s *stage) bool {
+		return !slices.ContainsFunc(s.nodes, func(n *stageNode) bool { return n.name == name && s.refuses(pod, n) != "" })
+	})
 }
 
 // newTakes reports whether they let the pod on a new machine.
 func (c *checker) newTakes(pod *world.Pod, p *world.Pool, o Option) bool {
-	if c.stage0 == nil {
-		return true
-	}
 	return slices.ContainsFunc(labelings(p), func(labels map[string]string) bool {
 		n := c.newNode(p, o, labels)
 		at := place{labels: n.labels}
-		with := &stage{nodes: append(slices.Clip(c.stage0.nodes), n)}
-		return at.admits(&world.Pod{Selector: pod.Selector, Terms: pod.Terms}) && with.refuses(pod, n) == ""
+		return at.admits(&world.Pod{Selector: pod.Selector, Terms: pod.Terms}) && c.always(func(s *stage) bool {
+			with := &stage{nodes: append(slices.Clip(s.nodes), n)}
+			return with.refuses(pod, n) == ""
+		}) && c.lets(n)
 	})
+}
+
+// lets reports whether the plan holds also with one more machine, of which
+// kube-scheduler knows from the first.
+func (c *checker) lets(n *stageNode) bool {
+	for turn := range c.stages {
+		if _, faults := c.play(turn, n); len(faults) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // passedOver checks that no pool of greater weight would have taken the pod.
@@ -411,7 +434,8 @@ func (c *checker) unplaced(u *Unplaced) {
 		return
 	}
 	for i := range c.rooms {
-		if c.rooms[i].admits(pod) && pod.Requests.Fits(c.rooms[i].room) && c.nodeTakes(pod, c.rooms[i].name) {
+		open := c.between() && len(c.rooms[i].choices) > 0 // it need not be counted on
+		if !open && c.rooms[i].admits(pod) && pod.Requests.Fits(c.rooms[i].room) && c.nodeTakes(pod, c.rooms[i].name) {
 			c.bad("pod %s is pending, a node has room for it", u.Pod)
 		}
 	}

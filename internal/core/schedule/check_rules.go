@@ -24,41 +24,42 @@ type stageNode struct {
 // turn out.
 const outcomes = 4
 
-// rules plays the plan in its order, for several outcomes, and returns the last
-// stage.
-func (c *checker) rules(plan *Plan) (first *stage) {
-	for turn := range outcomes {
-		s, at := c.stage(plan, turn)
-		order := plan.Order
-		if len(order) == 0 {
-			for _, to := range plan.Placements {
-				order = append(order, to.Pod)
-			}
-			for i := range plan.Machines {
-				order = append(order, plan.Machines[i].Pods...)
-			}
+// play follows the plan in its order, for one outcome and with more machines that
+// nobody asked for, and returns what comes of it and which pods may not come.
+func (c *checker) play(turn int, more ...*stageNode) (*stage, []string) {
+	var faults []string
+	bad := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
+	s, at := c.stage(c.plan, turn)
+	for _, n := range more {
+		n.pods = slices.Clip(n.pods)
+		s.nodes = append(s.nodes, n)
+	}
+	order := c.plan.Order
+	if len(order) == 0 {
+		for _, to := range c.plan.Placements {
+			order = append(order, to.Pod)
 		}
-		seen := map[world.ObjectName]bool{}
-		for _, name := range order {
-			pod, n := c.pods[name], at[name]
-			if pod == nil || n == nil || seen[name] {
-				c.bad("order names pod %s, which is not placed, or twice", name)
-				continue
-			}
-			seen[name] = true
-			if why := s.refuses(pod, n); why != "" {
-				c.bad("outcome %d: pod %s may not come to %s: %s", turn, name, n.name, why)
-			}
-			n.pods = append(n.pods, pod)
-		}
-		if len(seen) != len(at) {
-			c.bad("order names %d of %d placed pods", len(seen), len(at))
-		}
-		if first == nil {
-			first = s
+		for i := range c.plan.Machines {
+			order = append(order, c.plan.Machines[i].Pods...)
 		}
 	}
-	return first
+	seen := map[world.ObjectName]bool{}
+	for _, name := range order {
+		pod, n := c.pods[name], at[name]
+		if pod == nil || n == nil || seen[name] {
+			bad("order names pod %s, which is not placed, or twice", name)
+			continue
+		}
+		seen[name] = true
+		if why := s.refuses(pod, n); why != "" {
+			bad("outcome %d: pod %s may not come to %s: %s", turn, name, n.name, why)
+		}
+		n.pods = append(n.pods, pod)
+	}
+	if len(seen) != len(at) {
+		bad("order names %d of %d placed pods", len(seen), len(at))
+	}
+	return s, faults
 }
 
 // stage is the cluster before the first pod is placed, with all machines, and

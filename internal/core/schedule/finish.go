@@ -14,7 +14,8 @@ type finisher struct {
 	*settler
 	spots []*spot // per machine
 	where []int   // per pod: its node in places, or ^machine
-	class []*class
+	// refused are purchases that would undo what was placed before.
+	refused map[refusal]bool
 }
 
 // nowhere is the place of a pod that has none.
@@ -73,14 +74,14 @@ func (f *finisher) close() {
 		}
 		for i := range p.machines {
 			s, m := spots[i], &p.machines[i]
-			if v := s.values[y.key]; s.counts[t] == perhaps && v >= 0 && b.count[t].sure[v] == 0 {
+			if v := s.values[y.key]; s.counts[t] == perhaps && v >= 0 && !b.count[t].known(v) {
 				m.agree(p.filteredBy(m.shop, y.filter, m.shop.decide(m.masks())))
 				b.change(s, func() { p.redraw(s, m) })
 			}
 			if s.counts[t] == never || s.values[y.key] != open || !p.shopDecides(m.shop, y.key) {
 				continue
 			}
-			known := func(v valueSet) bool { return v.value >= 0 && b.count[t].sure[v.value] > 0 }
+			known := func(v valueSet) bool { return b.count[t].known(v.value) }
 			sets := p.valueSets(m.shop.market, y.key)
 			if !slices.ContainsFunc(sets, func(v valueSet) bool { return meets(m.suits, v.offers) && !known(v) }) {
 				continue
@@ -220,8 +221,15 @@ func (p *problem) machineSpot(m *machine) *spot {
 		}
 	}
 	for i, t := range p.book.tallies {
-		if t.spread {
-			at.counts[i] = p.counts(m, t.filter, labels, at)
+		if !t.spread {
+			continue
+		}
+		if at.counts[i] = p.counts(m, t.filter, labels, at); at.counts[i] == perhaps && at.values[t.key] == open {
+			on := slices.Clone(m.suits)
+			on.and(p.filteredBy(s, t.filter, labels))
+			at.narrow(int32(i), func(v int32) bool {
+				return slices.ContainsFunc(p.valueSets(s.market, t.key), func(o valueSet) bool { return o.value == v && meets(on, o.offers) })
+			}, t.key)
 		}
 	}
 	if like := m.suits.next(0); like >= 0 {
@@ -324,44 +332,7 @@ func (s *shop) satisfying(reqs []label.Requirement, labels map[string]string) (s
 // the others may have to be looked at again.
 func (f *finisher) replay() bool {
 	p := f.p
-	f.board = p.ground.board()
-	f.spots = f.spots[:0]
-	f.where, f.class = make([]int, len(p.pods)), make([]*class, len(p.pods))
-	for i := range f.where {
-		f.where[i] = nowhere
-		if n := p.onNode[i]; n >= 0 {
-			f.where[i] = int(n)
-		}
-	}
-	for i := range p.machines {
-		m := &p.machines[i]
-		s := p.machineSpot(m)
-		f.board.join(s)
-		f.spots = append(f.spots, s)
-		for _, k := range m.picks {
-			for _, pod := range k.pods {
-				f.where[pod], f.class[pod] = ^i, k.class
-			}
-		}
-	}
-	left := f.queue()
-	p.order = p.order[:0]
-	for {
-		before := len(left)
-		left = slices.DeleteFunc(left, func(pod int32) bool {
-			s := f.spotOf(pod)
-			if f.board.check(p.bound[pod], s).kind != kept {
-				return false
-			}
-			f.board.put(p.bound[pod], s)
-			p.order = append(p.order, pod)
-			return true
-		})
-		if len(left) == before {
-			break
-		}
-	}
-	for _, pod := range left {
+	for _, pod := range f.play() {
 		f.lose(pod)
 	}
 	before := len(p.machines)
@@ -375,6 +346,46 @@ func (f *finisher) replay() bool {
 		return true
 	})
 	return len(p.machines) < before
+}
+
+// play makes a new board, on which the pods are that were accepted, and returns
+// the others.
+func (f *finisher) play() (left []int32) {
+	p := f.p
+	f.board, f.spots = p.ground.board(), nil
+	f.where = make([]int, len(p.pods))
+	for i := range f.where {
+		f.where[i] = nowhere
+		if n := p.onNode[i]; n >= 0 {
+			f.where[i] = int(n)
+		}
+	}
+	for i := range p.machines {
+		m := &p.machines[i]
+		s := p.machineSpot(m)
+		f.board.join(s)
+		f.spots = append(f.spots, s)
+		for _, k := range m.picks {
+			for _, pod := range k.pods {
+				f.where[pod] = ^i
+			}
+		}
+	}
+	left = f.queue()
+	p.order = nil
+	for before := -1; before != len(left); {
+		before = len(left)
+		left = slices.DeleteFunc(left, func(pod int32) bool {
+			s := f.spotOf(pod)
+			if f.board.check(p.bound[pod], s).kind != kept {
+				return false
+			}
+			f.board.put(p.bound[pod], s)
+			p.order = append(p.order, pod)
+			return true
+		})
+	}
+	return left
 }
 
 // queue lists the placed pods that have rules: first those whose order was

@@ -135,7 +135,12 @@ func (g *ground) filter(t int, f *filter) {
 			s.counts[t] = surely
 		}
 		if len(n.Choices) > 0 && f != nil && f.ways != nil {
-			s.counts[t] = g.mayMatch(n, f.ways)
+			s.counts[t] = mayMatch(n, n.Choices, f.ways)
+			if key := g.book.tallies[t].key; s.counts[t] == perhaps && s.values[key] == open {
+				s.narrow(int32(t), func(v int32) bool {
+					return mayMatch(n, decided(n.Choices, g.book.keys[key], g.book.name(key, v)), f.ways) != never
+				}, key)
+			}
 		}
 		if f == nil {
 			continue
@@ -153,15 +158,26 @@ func (g *ground) filter(t int, f *filter) {
 	}
 }
 
+// decided are the choices with the value for one of them.
+func decided(all []world.Choice, key, value string) []world.Choice {
+	out := slices.Clone(all)
+	for i := range out {
+		if out[i].Key == key {
+			out[i] = world.Choice{Key: key, Values: []string{value}}
+		}
+	}
+	return out
+}
+
 // mayMatch holds a node with undecided labels against the ways.
-func (g *ground) mayMatch(n *world.Node, ways [][]label.Requirement) (most byte) {
+func mayMatch(n *world.Node, choices []world.Choice, ways [][]label.Requirement) (most byte) {
 	for _, reqs := range ways {
 		can := byte(surely)
 		for _, r := range reqs {
-			at := slices.IndexFunc(n.Choices, func(c world.Choice) bool { return c.Key == r.Key })
+			at := slices.IndexFunc(choices, func(c world.Choice) bool { return c.Key == r.Key })
 			var always, ever bool
 			if at >= 0 {
-				always, ever = n.Choices[at].Allows(r)
+				always, ever = choices[at].Allows(r)
 			} else {
 				v, ok := nodeLabel(n, r.Key)
 				always = r.Allows(v, ok)

@@ -36,6 +36,7 @@ func (f *finisher) gather() []*class {
 // more machine, whichever costs least. It reports whether it found any.
 func (f *finisher) rescue(classes []*class) bool {
 	any := false
+	f.refused = map[refusal]bool{}
 	for progress := true; progress; {
 		progress = false
 		for _, c := range classes {
@@ -45,6 +46,14 @@ func (f *finisher) rescue(classes []*class) bool {
 		}
 	}
 	return any
+}
+
+// refusal is a purchase for a class: a new machine of a tuple, or a planned
+// machine that grows.
+type refusal struct {
+	class   *class
+	tuple   *tuple
+	machine int
 }
 
 // placeSomewhere finds the cheapest place for the next pod of the class.
@@ -57,42 +66,90 @@ func (f *finisher) placeSomewhere(c *class) bool {
 		p.place(n, pods)
 		return true
 	}
-	best, extra := -1, 0.0
-	var grown grown
-	for i := range p.machines {
-		if g, ok := f.grow(i, c); ok && (best < 0 || g.extra < extra) {
-			best, extra, grown = i, g.extra, g
+	for {
+		best, extra := -1, 0.0
+		var grown grown
+		for i := range p.machines {
+			if g, ok := f.grow(i, c); ok && (best < 0 || g.extra < extra) {
+				best, extra, grown = i, g.extra, g
+			}
+			if best >= 0 && extra <= 0 {
+				break
+			}
 		}
-		if best >= 0 && extra <= 0 {
-			break
+		offer := f.quote(c)
+		switch {
+		case best >= 0 && (offer.machine == nil || extra <= offer.price/float64(offer.count)):
+			if f.enlarge(c, best, grown) {
+				return true
+			}
+		case offer.machine == nil:
+			return false
+		case f.buy(c, offer):
+			return true
 		}
 	}
-	bought, n, dear := f.quote(c)
-	switch {
-	case best >= 0 && (bought == nil || extra <= dear/float64(n)):
-		m := &p.machines[best]
+}
+
+// enlarge puts the next pod of the class on a planned machine, unless that would
+// undo what was placed before.
+func (f *finisher) enlarge(c *class, at int, grown grown) bool {
+	m := &f.p.machines[at]
+	before := *m
+	return f.dare(refusal{c, nil, at}, func() {
 		m.suits = grown.suits
-		m.picks = append(m.picks, pick{c, grown.way, slices.Clone(c.take(1))})
-		f.respot(best)
-		f.board.put(c.rules, f.spots[best])
-		p.order = append(p.order, c.pods[c.next-1])
-	case bought != nil:
-		for i := range bought.shop.limits {
-			bought.shop.limits[i].left -= bought.shop.limits[i].size[bought.offer]
+		m.picks = append(slices.Clip(m.picks), pick{c, grown.way, slices.Clone(c.take(1))})
+		f.respot(at)
+		f.board.put(c.rules, f.spots[at])
+		f.p.order = append(f.p.order, c.pods[c.next-1])
+	}, func() {
+		c.next--
+		*m = before
+	})
+}
+
+// buy plans a new machine for pods of the class, unless that would undo what was
+// placed before.
+func (f *finisher) buy(c *class, q quote) bool {
+	p, m := f.p, q.machine
+	spend := func(sign int64) {
+		for i := range m.shop.limits {
+			m.shop.limits[i].left -= sign * m.shop.limits[i].size[m.offer]
 		}
-		bought.picks[0].pods = slices.Clone(c.take(n))
-		p.machines = append(p.machines, *bought)
-		s := p.machineSpot(bought)
+	}
+	return f.dare(refusal{c, q.tuple, -1}, func() {
+		spend(1)
+		m.picks[0].pods = slices.Clone(c.take(q.count))
+		p.machines = append(p.machines, *m)
+		s := p.machineSpot(m)
 		f.board.join(s)
 		f.spots = append(f.spots, s)
-		for _, pod := range bought.picks[0].pods {
+		for _, pod := range m.picks[0].pods {
 			f.board.put(c.rules, s)
 			p.order = append(p.order, pod)
 		}
-	default:
-		return false
+	}, func() {
+		spend(-1)
+		c.next -= q.count
+		p.machines = p.machines[:len(p.machines)-1]
+	})
+}
+
+// dare does something that may open a new domain for spreads. All pods are held
+// against that from the first: kube-scheduler sees all machines at once. What
+// would cost one of them its place is undone and refused from then on.
+func (f *finisher) dare(what refusal, do, undo func()) bool {
+	p := f.p
+	opened, order := f.board.opened, slices.Clip(p.order)
+	do()
+	if f.board.opened <= opened || len(f.play()) == 0 {
+		return true
 	}
-	return true
+	undo()
+	f.refused[what] = true
+	p.order = order
+	f.play()
+	return false
 }
 
 // grown is a planned machine with one more pod.
@@ -106,7 +163,7 @@ type grown struct {
 func (f *finisher) grow(i int, c *class) (best grown, ok bool) {
 	p, m := f.p, &f.p.machines[i]
 	undecided := slices.ContainsFunc(c.rules.keys, func(k int) bool { return f.spots[i].values[k] == open })
-	if len(m.picks) == 0 || !undecided && f.board.check(c.rules, f.spots[i]).kind != kept {
+	if len(m.picks) == 0 || f.refused[refusal{c, nil, i}] || !undecided && f.board.check(c.rules, f.spots[i]).kind != kept {
 		return best, false
 	}
 	more := *m
@@ -160,14 +217,22 @@ func (f *finisher) respot(i int) {
 	f.board.change(f.spots[i], func() { f.p.redraw(f.spots[i], &f.p.machines[i]) })
 }
 
+// quote is a machine that could be bought for some pods.
+type quote struct {
+	machine *machine // nil if there is none
+	tuple   *tuple
+	count   int
+	price   float64
+}
+
 // quote is the cheapest new machine for a pod of the class; where its pods must
 // share a host, for as many as one can hold.
-func (f *finisher) quote(c *class) (best *machine, n int, price float64) {
+func (f *finisher) quote(c *class) (best quote) {
 	for _, t := range f.tuplesOf(c) {
 		if first := t.first(c); first >= 0 {
 			t.spot.bring(t.shop, first)
 		}
-		if f.board.check(c.rules, &t.spot).kind != kept {
+		if f.refused[refusal{c, t, -1}] || f.board.check(c.rules, &t.spot).kind != kept {
 			continue
 		}
 		count := 1
@@ -185,15 +250,15 @@ func (f *finisher) quote(c *class) (best *machine, n int, price float64) {
 			}
 			o := t.offers[at]
 			each := cost(t.shop.market.offers[o], f.p.policy)
-			if best == nil || each/float64(count) < price/float64(n) {
+			if best.machine == nil || each/float64(count) < best.price/float64(best.count) {
 				if m := f.newMachine(c, t, o, count); m != nil {
-					best, n, price = m, count, each
+					best = quote{m, t, count, each}
 				}
 			}
 			break
 		}
 	}
-	return best, n, price
+	return best
 }
 
 func (f *finisher) newMachine(c *class, t *tuple, offer, count int) *machine {

@@ -23,9 +23,9 @@ type rules struct {
 	wishes   []wish
 	ports    []world.HostPort
 	shared   []world.Attachment // volumes that other pods use too
-	keys     []int // topology keys of all tallies, less the host name
-	onHost   bool  // some tally is per host, or there are ports
-	tied     bool  // must share its host with another pod
+	keys     []int              // topology keys of all tallies, less the host name
+	onHost   bool               // some tally is per host, or there are ports
+	tied     bool               // must share its host with another pod
 }
 
 // spreadRule is a hard spread: the pods in a domain, less those in the domain

@@ -1,6 +1,10 @@
 package schedule
 
-import "karpenter/internal/core/world"
+import (
+	"slices"
+
+	"karpenter/internal/core/world"
+)
 
 // spreadOf compiles topology spread. As with kube-scheduler only nodes count
 // that have the keys of all hard constraints of the pod.
@@ -58,4 +62,40 @@ func (b *rulebook) filter(p *world.Pod, s *world.Spread, keys []int) *filter {
 	f.id = len(b.filters) + 1
 	b.filters[string(k)] = f
 	return f
+}
+
+// worst is by how much the domain may exceed the one that has fewest, over all
+// ways in which places that are not decided turn out: such a place brings its
+// pods to the domain, or opens another one with them, but not both.
+func (b *board) worst(t, v, brought int32) int32 {
+	c, key := &b.count[t], b.book.tallies[t].key
+	high := c.most(v) + brought
+	worst := int32(0)
+	for w := range c.sure {
+		if c.sure[w] > 0 && int32(w) != v {
+			worst = max(worst, high-c.pods[w])
+		}
+	}
+	for _, s := range b.spots {
+		if s.counts[t] == never || s.values[key] != open && s.counts[t] != perhaps {
+			continue
+		}
+		own := int32(0)
+		for _, o := range s.unsure {
+			if o == t {
+				own++
+			}
+		}
+		values := s.domainsOf(t, key)
+		here := int32(0)
+		if slices.Contains(values, v) {
+			here = own
+		}
+		for _, w := range values {
+			if w != v && !c.known(w) {
+				worst = max(worst, high-here-own)
+			}
+		}
+	}
+	return worst
 }
