@@ -34,7 +34,7 @@ func planCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan -f FILE…",
 		Short: "Print the machines that would be bought for the pods of some manifests",
-		Long: `Plan reads Provisioners, AWSNodeTemplates, NodeClaims, Nodes, DaemonSets, Pods and
+		Long: `Plan reads NodePools, EC2NodeClasses, Provisioners, AWSNodeTemplates, NodeClaims, Nodes, DaemonSets, Pods and
 workloads (Deployment, ReplicaSet, StatefulSet, ReplicationController, Job) from
 YAML or JSON, and prints the machines that the controller would buy, with pods
 and price per hour, and for every pod that is left out the reason.

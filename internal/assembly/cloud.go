@@ -39,13 +39,14 @@ func (c classes) Class(ctx context.Context, ref world.ClassRef) (class.Class, er
 		return class.Class{}, &cloud.BadClassError{Class: world.ClassRef{Kind: "Provisioner"}, Field: "spec.providerRef",
 			Problem: "is not set: name an AWSNodeTemplate there"}
 	}
-	o, field := dialect.Provisioner.Class(), "spec.providerRef.name of the provisioner"
-	if ref.Kind == dialect.NodePool.ClassKind {
-		o, field = dialect.NodePool.Class(), "spec.template.spec.nodeClassRef.name of the NodePool"
+	d, known := dialect.OfClass(ref.Group, ref.Kind)
+	if !known {
+		return class.Class{}, &cloud.BadClassError{Class: ref, Field: "kind", Problem: "is not a kind of class that is known here"}
 	}
+	o := d.Class()
 	err := c.kube.Get(ctx, client.ObjectKey{Name: ref.Name}, o)
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
-		return class.Class{}, &cloud.BadClassError{Class: ref, Field: "metadata.name", Problem: "there is no such object: create it, or change " + field}
+		return class.Class{}, &cloud.BadClassError{Class: ref, Field: "metadata.name", Problem: "there is no such object: create it, or change " + d.ClassField + " of the " + d.Kind}
 	}
 	if err != nil {
 		return class.Class{}, fmt.Errorf("reading %s %q: %w", ref.Kind, ref.Name, err)

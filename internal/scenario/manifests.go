@@ -22,18 +22,20 @@ import (
 	awsv1alpha1 "karpenter/api/aws/v1alpha1"
 	karpv1 "karpenter/api/v1"
 	"karpenter/api/v1alpha5"
+	"karpenter/internal/kube/dialect"
 )
 
 // Manifests are the objects that a plan needs, sorted into kinds, in the order
 // in which they were read.
 type Manifests struct {
-	Provisioners []*v1alpha5.Provisioner
-	Templates    []*awsv1alpha1.AWSNodeTemplate
-	Claims       []*karpv1.NodeClaim
-	Nodes        []*corev1.Node
-	Pods         []*corev1.Pod
-	DaemonSets   []*appsv1.DaemonSet
-	Budgets      []*policyv1.PodDisruptionBudget
+	// Pools are Provisioners and NodePools, Classes AWSNodeTemplates and
+	// EC2NodeClasses.
+	Pools, Classes []dialect.Object
+	Claims         []*karpv1.NodeClaim
+	Nodes          []*corev1.Node
+	Pods           []*corev1.Pod
+	DaemonSets     []*appsv1.DaemonSet
+	Budgets        []*policyv1.PodDisruptionBudget
 	// Referred are the objects that pods and nodes refer to: Namespaces,
 	// PersistentVolumes and their claims, StorageClasses and CSINodes.
 	Referred []runtime.Object
@@ -109,8 +111,8 @@ func (m *Manifests) read(decoder runtime.Decoder, d Document) error {
 	obj, _, err := decoder.Decode(text, nil, nil)
 	switch {
 	case runtime.IsNotRegisteredError(err) && ours(head.APIVersion):
-		return fmt.Errorf("%s: kind %s of %s is not known here; known are Provisioner (karpenter.sh/v1alpha5), "+
-			"AWSNodeTemplate (karpenter.k8s.aws/v1alpha1) and NodeClaim (karpenter.sh/v1)", name, head.Kind, head.APIVersion)
+		return fmt.Errorf("%s: kind %s of %s is not known here; known are Provisioner (karpenter.sh/v1alpha5), NodePool and NodeClaim (karpenter.sh/v1), "+
+			"AWSNodeTemplate (karpenter.k8s.aws/v1alpha1) and EC2NodeClass (karpenter.k8s.aws/v1)", name, head.Kind, head.APIVersion)
 	case runtime.IsNotRegisteredError(err):
 		m.Skipped = append(m.Skipped, name)
 		return nil
@@ -155,13 +157,15 @@ func (m *Manifests) sort(obj runtime.Object) error {
 	}
 	switch o := obj.(type) {
 	case *v1alpha5.Provisioner:
-		m.Provisioners = append(m.Provisioners, o)
+		m.Pools = append(m.Pools, o)
+	case *karpv1.NodePool:
+		m.Pools = append(m.Pools, o)
 	case *awsv1alpha1.AWSNodeTemplate:
-		m.Templates = append(m.Templates, o)
+		m.Classes = append(m.Classes, o)
+	case *awsv1.EC2NodeClass:
+		m.Classes = append(m.Classes, o)
 	case *karpv1.NodeClaim:
 		m.Claims = append(m.Claims, o)
-	case *karpv1.NodePool, *awsv1.EC2NodeClass:
-		return errors.New("is not planned with yet; write it as Provisioner and AWSNodeTemplate")
 	case *corev1.Node:
 		m.Nodes = append(m.Nodes, o)
 	case *corev1.Pod:

@@ -9,7 +9,9 @@ import (
 	"strings"
 	"time"
 
+	awsv1 "karpenter/api/aws/v1"
 	awsv1alpha1 "karpenter/api/aws/v1alpha1"
+	karpv1 "karpenter/api/v1"
 	"karpenter/api/v1alpha5"
 	"karpenter/internal/admission"
 	"karpenter/internal/aws/catalog"
@@ -17,6 +19,7 @@ import (
 	"karpenter/internal/core/quantity"
 	"karpenter/internal/core/world"
 	"karpenter/internal/kube/convert"
+	"karpenter/internal/kube/dialect"
 )
 
 // Place is where machines would be bought.
@@ -87,26 +90,25 @@ func leaving(nodes []world.Node) (names []string) {
 	return names
 }
 
-// pools translates Provisioners and builds what each can buy.
+// pools translates the pools and builds what each can buy.
 func (m *Manifests) pools(s *world.Snapshot, shops *shops) error {
 	var errs []error
-	classes := map[string]class.Class{}
-	broken := map[string]string{}
-	for _, t := range m.Templates {
-		c, err := classOf(t)
+	known := classes{read: map[string]class.Class{}, broken: map[string]string{}}
+	for _, o := range m.Classes {
+		c, err := classOf(o)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", m.At(t), err))
-			broken[t.Name] = err.Error()
+			errs = append(errs, fmt.Errorf("%s: %w", m.At(o), err))
+			known.broken[kindOf(o)+" "+o.GetName()] = err.Error()
 			continue
 		}
-		classes[t.Name] = c
+		known.read[kindOf(o)+" "+o.GetName()] = c
 	}
-	for _, p := range m.Provisioners {
-		pool, err := convert.Pool(p)
+	for _, o := range m.Pools {
+		pool, err := convert.PoolOf(o)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", m.At(p), err))
-		} else if err := m.stock(s, &pool, shops, classes, broken); err != nil {
-			errs = append(errs, fmt.Errorf("%s: Provisioner %q: %w", m.At(p), p.Name, err))
+			errs = append(errs, fmt.Errorf("%s: %w", m.At(o), err))
+		} else if err := known.stock(s, &pool, shops); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %s %q: %w", m.At(o), pool.Kind, pool.Name, err))
 			pool.NotReady = err.Error()
 		} else {
 			pool.NotReady = unsuited(s, &pool)
@@ -135,32 +137,61 @@ func unsuited(s *world.Snapshot, p *world.Pool) string {
 	return p.Unsuited(&c)
 }
 
-func classOf(t *awsv1alpha1.AWSNodeTemplate) (class.Class, error) {
-	if err := admission.ValidateAWSNodeTemplate(t); err != nil {
-		return class.Class{}, err
+// kindOf is the kind of a pool or class.
+func kindOf(o dialect.Object) string {
+	switch o.(type) {
+	case *v1alpha5.Provisioner:
+		return v1alpha5.Kind
+	case *karpv1.NodePool:
+		return karpv1.KindNodePool
+	case *awsv1.EC2NodeClass:
+		return awsv1.Kind
 	}
-	return class.FromNodeTemplate(t)
+	return awsv1alpha1.Kind
+}
+
+func classOf(o dialect.Object) (class.Class, error) {
+	switch o := o.(type) {
+	case *awsv1alpha1.AWSNodeTemplate:
+		if err := admission.ValidateAWSNodeTemplate(o); err != nil {
+			return class.Class{}, err
+		}
+		return class.FromNodeTemplate(o)
+	case *awsv1.EC2NodeClass:
+		o = admission.DefaultEC2NodeClass(o)
+		if err := admission.ValidateEC2NodeClass(o); err != nil {
+			return class.Class{}, err
+		}
+		return class.FromNodeClass(o)
+	}
+	return class.Class{}, fmt.Errorf("%T is not a class", o)
+}
+
+// classes are those among the manifests, by kind and name.
+type classes struct {
+	read   map[string]class.Class
+	broken map[string]string // and why
 }
 
 // stock puts the catalogue of a pool into the snapshot.
-func (m *Manifests) stock(s *world.Snapshot, pool *world.Pool, shops *shops, classes map[string]class.Class, broken map[string]string) error {
+func (k *classes) stock(s *world.Snapshot, pool *world.Pool, shops *shops) error {
 	if _, done := s.Catalogs[pool.Catalog]; done {
 		return nil
 	}
-	c, known := classes[pool.Class.Name]
+	field, id := dialect.Of(pool.Kind).ClassField, pool.Class.Kind+" "+pool.Class.Name
+	c, known := k.read[id]
 	switch {
 	case pool.Class.Inline != "":
 		var err error
 		if c, err = class.FromInline(pool.Class); err != nil {
 			return err
 		}
-	case broken[pool.Class.Name] != "":
-		return fmt.Errorf("spec.providerRef.name: AWSNodeTemplate %q cannot be used: %s", pool.Class.Name, broken[pool.Class.Name])
+	case k.broken[id] != "":
+		return fmt.Errorf("%s: %s %q cannot be used: %s", field, pool.Class.Kind, pool.Class.Name, k.broken[id])
 	case !known:
-		return fmt.Errorf("spec.providerRef.name: there is no AWSNodeTemplate %q among the manifests; add it, or correct the name%s",
-			pool.Class.Name, among(maps.Keys(classes)))
+		return fmt.Errorf("%s: there is no %s %q among the manifests; add it, or correct the name%s", field, pool.Class.Kind, pool.Class.Name, k.among(pool.Class.Kind))
 	}
-	built, err := shops.open(&c, pool.Kubelet)
+	built, err := shops.open(&c, c.KubeletOf(pool.Kubelet))
 	if err != nil {
 		return err
 	}
@@ -168,12 +199,19 @@ func (m *Manifests) stock(s *world.Snapshot, pool *world.Pool, shops *shops, cla
 	return nil
 }
 
-func among(names func(func(string) bool)) string {
-	sorted := slices.Sorted(names)
-	if len(sorted) == 0 {
+// among lists the classes of a kind that could have been meant.
+func (k *classes) among(kind string) string {
+	var names []string
+	for id := range k.read {
+		if name, ok := strings.CutPrefix(id, kind+" "); ok {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
 		return ""
 	}
-	return " (there are: " + strings.Join(sorted, ", ") + ")"
+	slices.Sort(names)
+	return " (there are: " + strings.Join(names, ", ") + ")"
 }
 
 // shops builds catalogues from the embedded facts.
@@ -231,24 +269,23 @@ func (m *Manifests) nodes(s *world.Snapshot, look *convert.Lookups, pods []world
 		slices.SortFunc(s.Nodes[i].Pods, func(a, b world.Pod) int { return a.Compare(b.ObjectName) })
 	}
 	for i := range s.Pools {
-		s.Pools[i].Used = used(s.Nodes, s.Pools[i].Name)
+		s.Pools[i].Used = used(s.Nodes, &s.Pools[i])
 	}
 }
 
 // catalogOf is what the pool of a record can buy.
 func (m *Manifests) catalogOf(s *world.Snapshot, r world.Record) world.Catalog {
-	for i := range s.Pools {
-		if s.Pools[i].Name == r.Pool {
-			return s.Catalogs[s.Pools[i].Catalog]
-		}
+	if p := s.Pool(r.PoolKind, r.Pool); p != nil {
+		return s.Catalogs[p.Catalog]
 	}
 	return world.Catalog{}
 }
 
-func used(nodes []world.Node, pool string) (sum quantity.Resources) {
+// used is the capacity of the machines of a pool, and their number.
+func used(nodes []world.Node, pool *world.Pool) (sum quantity.Resources) {
 	for i := range nodes {
-		if nodes[i].Pool == pool {
-			sum = sum.Add(nodes[i].Capacity)
+		if n := &nodes[i]; n.Pool != "" && pool.Is(n.PoolKind, n.Pool) {
+			sum = sum.Add(n.Capacity).Add(quantity.Of(quantity.Amount{Name: quantity.Nodes, Value: 1}))
 		}
 	}
 	return sum
@@ -267,11 +304,8 @@ func (m *Manifests) twins() error {
 		}
 		seen[id] = at
 	}
-	for _, p := range m.Provisioners {
-		note(v1alpha5.Kind, p.Name, m.At(p))
-	}
-	for _, t := range m.Templates {
-		note(awsv1alpha1.Kind, t.Name, m.At(t))
+	for _, o := range slices.Concat(m.Pools, m.Classes) {
+		note(kindOf(o), o.GetName(), m.At(o))
 	}
 	return errors.Join(errs...)
 }

@@ -132,6 +132,8 @@ type Dialect struct {
 	// ClassGroup, ClassVersion and ClassKind of the cloud settings that a pool
 	// names.
 	ClassGroup, ClassVersion, ClassKind string
+	// ClassField is where a pool names its class.
+	ClassField string
 	// ClassLabel is the key of a label with the name of the class; empty if there
 	// is none.
 	ClassLabel string
@@ -148,23 +150,35 @@ type Dialect struct {
 var Provisioner = Dialect{
 	Kind: KindProvisioner, APIVersion: v1alpha5.GroupVersion.String(), PoolLabel: label.Provisioner,
 	ClassGroup: awsv1alpha1.GroupVersion.Group, ClassVersion: awsv1alpha1.GroupVersion.Version, ClassKind: awsv1alpha1.Kind,
-	Pool:  func() Object { return &v1alpha5.Provisioner{} },
-	Pools: func() List { return &v1alpha5.ProvisionerList{} },
-	Class: func() Object { return &awsv1alpha1.AWSNodeTemplate{} },
+	ClassField: "spec.providerRef.name",
+	Pool:       func() Object { return &v1alpha5.Provisioner{} },
+	Pools:      func() List { return &v1alpha5.ProvisionerList{} },
+	Class:      func() Object { return &awsv1alpha1.AWSNodeTemplate{} },
 }
 
 // NodePool is the dialect of v1.
 var NodePool = Dialect{
 	Kind: KindNodePool, APIVersion: karpv1.GroupVersion.String(), PoolLabel: label.NodePool,
 	ClassGroup: awsv1.GroupVersion.Group, ClassVersion: awsv1.GroupVersion.Version, ClassKind: awsv1.Kind,
+	ClassField: "spec.template.spec.nodeClassRef.name",
 	ClassLabel: awsv1.GroupVersion.Group + "/ec2nodeclass", ClassFinalizer: awsv1.GroupVersion.Group + "/termination",
-	Pool:       func() Object { return &karpv1.NodePool{} },
-	Pools:      func() List { return &karpv1.NodePoolList{} },
-	Class:      func() Object { return &awsv1.EC2NodeClass{} },
+	Pool:  func() Object { return &karpv1.NodePool{} },
+	Pools: func() List { return &karpv1.NodePoolList{} },
+	Class: func() Object { return &awsv1.EC2NodeClass{} },
 }
 
 // All returns the dialects of all generations.
 func All() []Dialect { return []Dialect{Provisioner, NodePool} }
+
+// OfClass returns the dialect of a kind of class; false if nobody knows it.
+func OfClass(group, kind string) (Dialect, bool) {
+	for _, d := range All() {
+		if d.ClassGroup == group && d.ClassKind == kind {
+			return d, true
+		}
+	}
+	return Dialect{}, false
+}
 
 // Of returns the dialect of a kind of pool; v1alpha5 for a kind that is empty.
 func Of(kind string) Dialect {
