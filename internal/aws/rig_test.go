@@ -33,7 +33,8 @@ type rig struct {
 	sim     *ec2.Cloud
 	clock   *clock
 	classes classes
-	// Settings may be changed between calls.
+	API     *awsapi.API
+	// settings may be changed between calls.
 	settings aws.Settings
 }
 
@@ -112,7 +113,7 @@ func newProvider(t *testing.T, endpoint, region string, now func() time.Time) *r
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{t: t, classes: classes{}, settings: aws.Settings{
+	r := &rig{t: t, classes: classes{}, API: api, settings: aws.Settings{
 		VMMemoryOverheadPercent: 0.075,
 		Cluster: launch.Cluster{
 			Name: "workshop", Endpoint: "https://10.0.0.1:6443", CABundle: "Y2E=", Version: "1.37",
@@ -122,10 +123,13 @@ func newProvider(t *testing.T, endpoint, region string, now func() time.Time) *r
 	r.class("default", workshop)
 	r.Provider = aws.New(aws.Config{
 		API: api, Classes: r.classes, Now: now,
-		Settings: func(context.Context) (aws.Settings, error) { return r.settings, nil },
+		Settings: r.Settings,
 	})
 	return r
 }
+
+// Settings are as the test left them.
+func (r *rig) Settings(context.Context) (aws.Settings, error) { return r.settings, nil }
 
 // class writes an AWSNodeTemplate.
 func (r *rig) class(name, spec string) {

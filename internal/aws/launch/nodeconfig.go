@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -20,6 +21,9 @@ const (
 // say, nodeadm takes the later. Custom user data may be a MIME document, a
 // NodeConfig or a script.
 func nodeConfig(b Boot) (string, error) {
+	if b.Cluster.serviceCIDR() == "" {
+		return "", errors.New("nodeadm must be told the addresses of Services, and neither EKS nor the cluster's DNS service tells them: let the controller call eks:DescribeCluster")
+	}
 	parts, err := recognise(b.Custom)
 	if err != nil {
 		return "", err

@@ -199,3 +199,11 @@ func TestUserDataRefusesWhatItCannotMerge(t *testing.T) {
 		}
 	}
 }
+
+func TestNodeConfigNeedsTheAddressesOfServices(t *testing.T) {
+	f, _ := family.Named(family.AL2023)
+	_, err := UserData(Boot{Family: f, Cluster: &Cluster{Name: "workshop"}})
+	if err == nil || !strings.Contains(err.Error(), "eks:DescribeCluster") {
+		t.Errorf("err = %v, want it to say who should tell", err)
+	}
+}
