@@ -65,7 +65,7 @@ type Options struct {
 	// throttled.
 	Limits map[string]Limit
 	// Allow lists the allowed actions, such as "ec2:CreateFleet" or
-	// "ec2:Describe*". nil allows everything.
+	// "ec2:Describe*". nil allows everything. SetPolicy can say more.
 	Allow []string
 	// World is what exists at the start; default [DefaultWorld].
 	World *World
@@ -103,7 +103,8 @@ type Cloud struct {
 	fleets    map[string]Tags
 	answers   map[string]answer
 	faults    []*Fault
-	used      map[string]bool // rights that were needed
+	policy    *Policy
+	used      map[string]bool // entries of policies that were needed
 	profiles  map[string]*profile
 	roles     map[string]role
 	// deletedProfiles are unknown even where every name is known.
@@ -125,7 +126,7 @@ func New(opt Options) *Cloud {
 		opt.World = &w
 	}
 	c := &Cloud{
-		opt: opt, world: opt.World.clone(),
+		opt: opt, world: opt.World.clone(), policy: allowing(opt.Allow),
 		rng:      rand.New(rand.NewPCG(opt.Seed, 0x65633273696d)),
 		requests: rand.New(rand.NewPCG(opt.Seed, 0x68747470)),
 		types:    map[string]*catalog.Row{},

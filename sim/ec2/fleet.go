@@ -92,7 +92,6 @@ type FleetInstance struct {
 }
 
 func (in *CreateFleetInput) clientToken() string { return in.ClientToken }
-func (in *CreateFleetInput) needs() []string     { return tagRights(in.TagSpecs) }
 
 func (o *CreateFleetOutput) instanceIDs() []string {
 	var out []string

@@ -70,7 +70,7 @@ type RoleOutput struct {
 
 func (c *Cloud) profileInfo(p *profile) InstanceProfileInfo {
 	out := InstanceProfileInfo{Path: p.path, Name: p.name, ID: p.id, Created: p.created,
-		ARN: fmt.Sprintf("arn:aws:iam::%s:instance-profile%s%s", c.opt.Account, p.path, p.name)}
+		ARN: c.profileARN(p.path, p.name)}
 	if p.role != "" && !p.roleShown.After(c.now()) {
 		out.Roles = append(out.Roles, c.roleInfo(p.role))
 	}
@@ -123,13 +123,6 @@ type CreateInstanceProfileInput struct {
 	InstanceProfileName string
 	Path                string
 	Tags                Tags
-}
-
-func (in *CreateInstanceProfileInput) needs() []string {
-	if len(in.Tags) > 0 {
-		return []string{"iam:TagInstanceProfile"}
-	}
-	return nil
 }
 
 var (
@@ -234,8 +227,6 @@ type AddRoleToInstanceProfileInput struct {
 	InstanceProfileName string
 	RoleName            string
 }
-
-func (in *AddRoleToInstanceProfileInput) needs() []string { return []string{"iam:PassRole"} }
 
 func (in *AddRoleToInstanceProfileInput) do(c *Cloud) (*Nothing, error) {
 	p, err := c.profileNamed(in.InstanceProfileName)

@@ -51,7 +51,7 @@ func (c *Cloud) launch(o order) (*Instance, *Error) {
 	if err := c.configure(i, o.data); err != nil {
 		return nil, err
 	}
-	if err := c.mayLaunch(i); err != nil {
+	if err := c.mayLaunch(i, append(slices.Clone(o.data.TagSpecs), o.tags...)); err != nil {
 		return nil, err
 	}
 	if f := c.machineFault("create", i); f != nil {
@@ -197,7 +197,6 @@ type RunInstancesInput struct {
 }
 
 func (in *RunInstancesInput) clientToken() string { return in.ClientToken }
-func (in *RunInstancesInput) needs() []string     { return tagRights(in.TagSpecs) }
 
 // RunInstancesOutput describes what was started.
 type RunInstancesOutput struct {

@@ -149,7 +149,6 @@ type CreateLaunchTemplateInput struct {
 }
 
 func (in *CreateLaunchTemplateInput) clientToken() string { return in.ClientToken }
-func (in *CreateLaunchTemplateInput) needs() []string     { return tagRights(in.TagSpecs) }
 
 var templateName = regexp.MustCompile(`^[a-zA-Z0-9().\-/_]{3,128}$`)
 
