@@ -17,7 +17,7 @@ import (
 	"strings"
 	"time"
 
-	"sigs.k8s.io/yaml"
+	"go.yaml.in/yaml/v3"
 
 	"karpenter/internal/scenario"
 )
@@ -87,9 +87,9 @@ func Parse(docs []scenario.Document, expect []byte) (*Case, error) {
 }
 
 func object(d scenario.Document) (Object, error) {
-	text, err := yaml.YAMLToJSONStrict(d.Data)
+	text, err := toJSON(d.Data)
 	if err != nil {
-		return Object{}, fmt.Errorf("not readable as YAML: %w", err)
+		return Object{}, err
 	}
 	var head struct {
 		APIVersion string `json:"apiVersion"`
@@ -130,11 +130,24 @@ func parseChecks(expect []byte, now time.Time) (Checks, error) {
 
 // decodeYAML refuses fields that it does not know.
 func decodeYAML(data []byte, into any) error {
-	text, err := yaml.YAMLToJSONStrict(data)
+	text, err := toJSON(data)
 	if err != nil {
-		return fmt.Errorf("not readable as YAML: %w", err)
+		return err
 	}
 	return decode(text, into)
+}
+
+// toJSON takes words such as y and on for what they are, words, as YAML 1.2 does.
+func toJSON(data []byte) ([]byte, error) {
+	var value any
+	if err := yaml.Unmarshal(data, &value); err != nil {
+		return nil, fmt.Errorf("not readable as YAML: %w", err)
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("not readable as YAML: %w", err)
+	}
+	return text, nil
 }
 
 func decode(text []byte, into any) error {

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"karpenter/internal/scenario/cases"
+	"karpenter/sim/rig/play"
+)
+
+// errChecks says that a case was played and did not go as expected.
+var errChecks = errors.New("some checks failed")
+
+func runCommand() *cobra.Command {
+	var format string
+	var verbose bool
+	cmd := &cobra.Command{
+		Use:   "run CASE_DIR…",
+		Short: "Play cases on a simulated cluster and check what comes of them",
+		Long: `Run plays cases: a cluster, a cloud and steps in input.yaml, and what must be true
+afterwards in expect.md (test/cases/README.md describes the format). The whole
+controller runs on a simulated API server and a simulated EC2, on virtual time,
+so a case of hours takes a moment, and the same case always goes the same way.
+
+Exit code 0: every check holds; 1: one does not, or a case could not be read or
+played; 2: wrong command line.`,
+		Example: `  karpctl run test/cases/case-34-*
+  karpctl run -v test/cases/case-77-*     # with everything that happened`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errUsage{errors.New("name at least one directory with a case")}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if format != "text" && format != "json" {
+				return errUsage{fmt.Errorf("-o %s: no such format; choose text or json", format)}
+			}
+			return playAll(cmd.OutOrStdout(), args, format, verbose)
+		},
+	}
+	cmd.Flags().StringVarP(&format, "output", "o", "text", "text or json")
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "print what happened, with virtual times")
+	return cmd
+}
+
+// playAll plays the cases one after the other. What cannot be played counts as
+// one failed check.
+func playAll(w io.Writer, dirs []string, format string, verbose bool) error {
+	var reports []*play.Report
+	passed, failed := 0, 0
+	for _, dir := range dirs {
+		report, err := playOne(dir, verbose)
+		if err != nil {
+			report = &play.Report{Case: dir, Results: []play.Result{{Result: cases.Result{Check: "can be played", Why: err.Error()}}}}
+		}
+		bad := report.Failed()
+		passed, failed = passed+len(report.Results)-bad, failed+bad
+		if format == "json" {
+			reports = append(reports, report)
+			continue
+		}
+		if err := show(w, report); err != nil {
+			return err
+		}
+	}
+	var err error
+	if format == "json" {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		err = enc.Encode(map[string]any{"cases": reports, "passed": passed, "failed": failed})
+	} else {
+		_, err = fmt.Fprintf(w, "%d passed, %d failed\n", passed, failed)
+	}
+	if err == nil && failed > 0 {
+		return errChecks
+	}
+	return err
+}
+
+func playOne(dir string, verbose bool) (*play.Report, error) {
+	c, err := cases.Read(dir)
+	if err != nil {
+		return nil, err
+	}
+	return play.Play(c, verbose)
+}
+
+// show prints a case: one line per check.
+func show(w io.Writer, r *play.Report) error {
+	for _, line := range r.Timeline {
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	for _, one := range r.Results {
+		verdict, why := "ok  ", ""
+		if !one.OK {
+			verdict, why = "FAIL", ": "+one.Why
+		}
+		at := ""
+		if one.At != "" {
+			at = " at " + one.At
+		}
+		if _, err := fmt.Fprintf(w, "%s %s%s: %s%s\n", verdict, r.Case, at, one.Check, why); err != nil {
+			return err
+		}
+	}
+	return nil
+}

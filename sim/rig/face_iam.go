@@ -1,0 +1,36 @@
+package rig
+
+import (
+	"context"
+
+	"karpenter/internal/aws/launch"
+	"karpenter/internal/scenario/cases"
+)
+
+func (f *face) InstanceProfile(ctx context.Context, name string) (launch.Profile, error) {
+	return call(f, "GetInstanceProfile", cases.Call{}, func() (launch.Profile, error) { return f.to.InstanceProfile(ctx, name) })
+}
+
+func (f *face) InstanceProfiles(ctx context.Context, path string) ([]launch.Profile, error) {
+	return call(f, "ListInstanceProfiles", cases.Call{}, func() ([]launch.Profile, error) { return f.to.InstanceProfiles(ctx, path) })
+}
+
+func (f *face) CreateInstanceProfile(ctx context.Context, p launch.Profile) error {
+	return done(f, "CreateInstanceProfile", cases.Call{}, func() error { return f.to.CreateInstanceProfile(ctx, p) })
+}
+
+func (f *face) AttachRole(ctx context.Context, profile, role string) error {
+	return done(f, "AddRoleToInstanceProfile", cases.Call{}, func() error { return f.to.AttachRole(ctx, profile, role) })
+}
+
+func (f *face) DetachRole(ctx context.Context, profile, role string) error {
+	return done(f, "RemoveRoleFromInstanceProfile", cases.Call{}, func() error { return f.to.DetachRole(ctx, profile, role) })
+}
+
+func (f *face) DeleteInstanceProfile(ctx context.Context, name string) error {
+	return done(f, "DeleteInstanceProfile", cases.Call{}, func() error { return f.to.DeleteInstanceProfile(ctx, name) })
+}
+
+func (f *face) Cluster(ctx context.Context, name string) (launch.EKSCluster, error) {
+	return call(f, "DescribeCluster", cases.Call{}, func() (launch.EKSCluster, error) { return f.to.Cluster(ctx, name) })
+}

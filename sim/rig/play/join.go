@@ -1,0 +1,104 @@
+package play
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"karpenter/sim/ec2"
+	"karpenter/sim/rig"
+)
+
+// joining is how a machine becomes a node.
+type joining struct {
+	ready bool
+	zero  []string // resources that it publishes as 0
+}
+
+// join makes a machine a node, if it runs and is not one.
+func (p *player) join(id string, how joining) {
+	p.rig.Cloud.Tick()
+	i, ok := p.rig.Cloud.Instance(id)
+	if !ok || i.NeverJoins || i.State != ec2.Running && i.State != ec2.Pending {
+		return
+	}
+	for _, n := range p.nodes() {
+		if n.Spec.ProviderID == i.ProviderID() {
+			return
+		}
+	}
+	n := p.nodeOf(&i)
+	for _, r := range how.zero {
+		n.Status.Allocatable[corev1.ResourceName(r)] = resource.MustParse("0")
+		n.Status.Capacity[corev1.ResourceName(r)] = resource.MustParse("0")
+	}
+	if !how.ready {
+		n.Status.Conditions[0].Status = corev1.ConditionFalse
+	}
+	old := &corev1.Node{}
+	if err := p.get(old, "", n.Name); err == nil { // the name is used again
+		old.Finalizers = nil
+		kube := p.rig.Kube.Client("kubelet")
+		p.must(kube.Update(ctx, old))
+		p.must(client.IgnoreNotFound(kube.Delete(ctx, old)))
+	}
+	p.must(p.rig.Kube.Import(n))
+}
+
+// nodeOf is the Node that a machine's kubelet and the cloud controller make.
+func (p *player) nodeOf(i *ec2.Instance) *corev1.Node {
+	boot := rig.ReadUserData(i.UserData)
+	name := i.PrivateDNS
+	if name == "" {
+		name = i.ID
+	}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: maps.Clone(boot.Labels)}, Spec: corev1.NodeSpec{ProviderID: i.ProviderID(), Taints: boot.Taints}}
+	arch := "amd64"
+	if t := p.typ(i.Type); t != nil {
+		n.Status.Capacity, n.Status.Allocatable = t.Capacity.DeepCopy(), t.Real()
+		if t.Arch != "" {
+			arch = t.Arch
+		}
+	}
+	for key, value := range map[string]string{
+		corev1.LabelHostname: name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: arch,
+		corev1.LabelInstanceTypeStable: i.Type, corev1.LabelTopologyZone: i.Zone, corev1.LabelTopologyRegion: regionName,
+	} {
+		n.Labels[key] = value
+	}
+	for _, l := range []corev1.ResourceList{n.Status.Capacity, n.Status.Allocatable} {
+		if l == nil {
+			continue
+		}
+		if boot.MaxPods > 0 {
+			l[corev1.ResourcePods] = *resource.NewQuantity(boot.MaxPods, resource.DecimalSI)
+		}
+		if !hasResource(l, corev1.ResourceEphemeralStorage) {
+			l[corev1.ResourceEphemeralStorage] = resource.MustParse("17Gi")
+		}
+	}
+	now := metav1.NewTime(p.rig.Now())
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastTransitionTime: now, LastHeartbeatTime: now}}
+	return n
+}
+
+// nodes are those that exist, by name.
+func (p *player) nodes() []corev1.Node {
+	var list corev1.NodeList
+	p.must(p.rig.Kube.Client("world").List(ctx, &list))
+	return list.Items
+}
+
+// named are the nodes that a step means: one by name, or all launched ones.
+func (p *player) named(name string) []corev1.Node {
+	return slices.DeleteFunc(p.nodes(), func(n corev1.Node) bool {
+		if name == "launched" {
+			return !slices.ContainsFunc(p.launched, func(i ec2.Instance) bool { return i.ProviderID() == n.Spec.ProviderID })
+		}
+		return n.Name != name
+	})
+}

@@ -1,0 +1,199 @@
+// Package play plays cases on the rig.
+//
+// It may import the rig and what it drives. What always holds: a case that asks
+// for something that cannot be played is an error that says what.
+package play
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"karpenter/internal/aws"
+	"karpenter/internal/aws/launch"
+	"karpenter/internal/scenario/cases"
+	"karpenter/internal/settings"
+	"karpenter/sim/cluster"
+	"karpenter/sim/ec2"
+	"karpenter/sim/rig"
+)
+
+// Report says how a case went.
+type Report struct {
+	Case    string   `json:"case"`
+	Results []Result `json:"results"`
+	// Timeline is what happened, in words.
+	Timeline []string `json:"timeline,omitempty"`
+}
+
+// Result is a check and when it had to hold; At is empty for the end.
+type Result struct {
+	At string `json:"at,omitempty"`
+	cases.Result
+}
+
+// Failed counts the checks that do not hold.
+func (r *Report) Failed() (n int) {
+	for _, one := range r.Results {
+		if !one.OK {
+			n++
+		}
+	}
+	return n
+}
+
+// joins is how long a machine takes to become a node where the case says
+// nothing.
+const joins = time.Minute
+
+const forever = 10_000 * time.Hour
+
+// player is one case being played.
+type player struct {
+	c   *cases.Case
+	rig *rig.Rig
+	env *cluster.Cluster
+	// raw are the objects of the case as they were written.
+	raw []map[string]any
+	// launched are the machines of the run, in order; mostAlive of all at once.
+	launched  []ec2.Instance
+	mostAlive int
+	// registers: the case says itself when machines join.
+	registers bool
+	verdicts  map[string]string
+	held      map[string]string // pods of nominations, and the node that each waits for
+}
+
+// Play plays a case. timeline keeps what happened.
+func Play(c *cases.Case, timeline bool) (*Report, error) {
+	p := &player{c: c, verdicts: map[string]string{}, held: map[string]string{}}
+	out := &Report{Case: c.Name}
+	if err := p.build(timeline); err != nil {
+		return nil, fmt.Errorf("%s: %w", c.Name, err)
+	}
+	if err := p.steps(out); err != nil {
+		return nil, fmt.Errorf("%s: %w", c.Name, err)
+	}
+	out.Timeline = p.rig.Log.Lines
+	return out, nil
+}
+
+// build makes the world as it is at time 0.
+func (p *player) build(timeline bool) error {
+	objects, err := p.objects()
+	if err != nil {
+		return err
+	}
+	region, err := p.regionOf()
+	if err != nil {
+		return err
+	}
+	set := settings.Default()
+	set.ClusterName = p.cluster()
+	p.rig = rig.New(rig.Options{
+		Seed: 1, Start: p.c.Now, Settings: set,
+		Cloud: ec2.Options{Region: regionName, Zones: p.c.Cloud.Zones, Account: account, World: &region, KeepTerminated: 1000 * time.Hour,
+			BootDelay: 5 * time.Second, JitterPercent: -1},
+		Shared: aws.Settings{
+			Cluster: launch.Cluster{Name: set.ClusterName, Endpoint: "https://api.case.test", CABundle: "Y2FzZQ==", Version: "1.33",
+				DefaultInstanceProfile: "node-profile", ENILimitedPodDensity: set.EnableENILimitedPodDensity},
+			VMMemoryOverheadPercent: set.VMMemoryOverheadPercent,
+		},
+	})
+	p.rig.Log.Keep = timeline
+	p.rig.Cloud.Subscribe(p.machineChanged)
+	if err := p.faults(); err != nil {
+		return err
+	}
+	if err := p.fill(objects); err != nil {
+		return err
+	}
+	p.env, err = cluster.New(p.rig.Kube, cluster.Options{
+		Start: -1, Down: p.down, Hold: p.hold, Daemons: p.daemons,
+		Detach: forever, // attachments of a case go when it says so
+	})
+	if err != nil {
+		return err
+	}
+	p.rig.Add(&background{p: p})
+	p.registers = slices.ContainsFunc(p.c.Steps, func(s cases.Step) bool { return s.Register != "" })
+	p.rig.Start()
+	return nil
+}
+
+func (p *player) cluster() string {
+	if p.c.Cloud.ClusterName != "" {
+		return p.c.Cloud.ClusterName
+	}
+	return "case"
+}
+
+// background lets everything in the cluster but its scheduler go on.
+type background struct {
+	p    *player
+	at   time.Time
+	seen uint64
+}
+
+func (b *background) Next(now time.Time) (time.Time, bool) {
+	if b.p.rig.Kube.Version() != b.seen {
+		return now, true
+	}
+	return b.at, !b.at.IsZero()
+}
+
+func (b *background) Act() {
+	b.at = b.p.env.Background(b.p.rig.Now())
+	b.seen = b.p.rig.Kube.Version()
+}
+
+// machineChanged follows the machines of the cloud.
+func (p *player) machineChanged(e ec2.Event) {
+	i := e.Instance
+	if i.FleetID == "" {
+		return
+	}
+	at := slices.IndexFunc(p.launched, func(o ec2.Instance) bool { return o.ID == i.ID })
+	if at >= 0 {
+		p.launched[at] = i
+	} else {
+		p.launched = append(p.launched, i)
+		p.rig.Log.Launched(i.ID)
+		alive := 0
+		for _, o := range p.rig.Cloud.Instances() {
+			if !o.Gone() {
+				alive++
+			}
+		}
+		p.mostAlive = max(p.mostAlive, alive)
+		if !p.registers && !i.NeverJoins {
+			p.rig.After(joins, func() { p.join(i.ID, joining{ready: true}) })
+		}
+	}
+}
+
+// down reports whether there is no machine behind a node.
+func (p *player) down(n *corev1.Node) bool {
+	i, ok := p.rig.Cloud.Instance(instanceOf(n))
+	return ok && i.State != ec2.Running && i.State != ec2.Pending
+}
+
+// hold keeps the scheduler from pods that wait for a node that is not ready.
+func (p *player) hold(pod *corev1.Pod) bool {
+	name, held := p.held[pod.Namespace+"/"+pod.Name]
+	if !held {
+		return false
+	}
+	n := &corev1.Node{}
+	if err := p.get(n, "", name); err != nil {
+		return true
+	}
+	return !slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// daemons reports whether DaemonSets act on a node: not on those of the file.
+func (p *player) daemons(n *corev1.Node) bool { return n.Annotations[fromFile] == "" }

@@ -1,0 +1,170 @@
+package rig
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"karpenter/internal/assembly"
+	"karpenter/internal/aws"
+	"karpenter/internal/controller/gc"
+	"karpenter/internal/controller/planner"
+	"karpenter/internal/kube/feed"
+	"karpenter/internal/settings"
+	"karpenter/sim/ec2/direct"
+	"karpenter/sim/kube"
+)
+
+// Process is one life of the controller: from its start to its end.
+type Process struct {
+	rig  *Rig
+	name string
+	dead bool
+
+	All     *assembly.Assembly
+	clients []*kube.Client
+	cache   *kube.Cache
+	cloud   *face
+	log     logr.Logger
+	parts   []part
+	planner *loop
+	// skew is how wrong its clock is.
+	skew time.Duration
+}
+
+// Start starts the controller; what it knows it reads from the world.
+func (r *Rig) Start() *Process {
+	r.serial++
+	p := &Process{rig: r, name: fmt.Sprintf("karpenter-%d", r.serial)}
+	p.log = logr.New(&sink{p: p})
+	p.cache = r.Kube.Cache(p.name)
+	p.cloud = &face{p: p, to: direct.New(r.Cloud)}
+	if err := assembly.Indexes(context.Background(), p.cache); err != nil {
+		panic(err) // an index that is registered twice: a fault of this program
+	}
+	cached, live := r.Kube.CachedClient(p.name, p.cache), r.Kube.Client(p.name)
+	p.clients = []*kube.Client{cached, live}
+	p.All = assembly.New(assembly.Parts{
+		Client: cached, Cache: p.cache, Live: live,
+		AWS: p.cloud, Cloud: func(context.Context) (aws.Settings, error) { return r.opt.Shared, nil },
+		Settings: func() settings.Settings { return r.opt.Settings },
+		Events:   recorder{p}, Metrics: prometheus.NewRegistry(), Now: p.now, Log: p.log,
+	})
+	p.parts = []part{&delivery{p}}
+	p.loops()
+	for _, rec := range p.All.Reconcilers {
+		p.feed(rec)
+	}
+	r.Process = p
+	r.Log.note("process", p.name, "started")
+	return p
+}
+
+// loops are the parts that run when their time has come.
+func (p *Process) loops() {
+	p.planner = &loop{p: p, name: "planner", pass: func(ctx context.Context) (time.Time, error) { return p.All.Planner.Pass(ctx) }}
+	p.parts = append(p.parts, p.planner,
+		&loop{p: p, name: "gc", pass: func(ctx context.Context) (time.Time, error) {
+			err := p.All.Garbage.Pass(ctx)
+			return p.now().Add(gc.Interval), err
+		}},
+		&loop{p: p, name: "catalog", pass: func(ctx context.Context) (time.Time, error) { return p.All.Catalog.Pass(ctx), nil }},
+	)
+	for _, kind := range planner.Watched() {
+		p.handle(kind, func(old, now client.Object) {
+			p.All.Planner.Notice(old, now)
+			p.planner.at = p.rig.clock
+		})
+	}
+}
+
+// feed makes changes that the cache shows wake a reconciler.
+func (p *Process) feed(rec feed.Reconciler) {
+	q := &queue{p: p, name: rec.Name, work: rec.Reconciler, failed: map[reconcile.Request]int{}}
+	p.parts = append(p.parts, q)
+	for _, s := range rec.Sources {
+		p.handle(s.Kind, func(old, now client.Object) {
+			for _, r := range s.Requests(context.Background(), old, now) {
+				q.add(r, p.rig.clock)
+			}
+		})
+	}
+}
+
+func (p *Process) handle(kind client.Object, f func(old, now client.Object)) {
+	err := p.cache.Handle(kind, func(old, now client.Object) {
+		if !p.dead {
+			f(old, now)
+		}
+	})
+	if err != nil {
+		panic(err) // a kind that the scheme does not have: a fault of this program
+	}
+}
+
+// Kill ends the process at once: what it does from now on has no effect.
+func (p *Process) Kill() {
+	if p.dead {
+		return
+	}
+	p.dead = true
+	for _, c := range p.clients {
+		c.Kill()
+	}
+	p.cache.Close()
+	if p.rig.Process == p {
+		p.rig.Process = nil
+	}
+	p.rig.Log.note("process", p.name, "died")
+}
+
+func (p *Process) now() time.Time { return p.rig.clock.Add(p.skew) }
+
+func (p *Process) ctx(part string) context.Context {
+	return log.IntoContext(context.Background(), p.log.WithName(part))
+}
+
+// loop is a part with a time of its own.
+type loop struct {
+	p    *Process
+	name string
+	at   time.Time
+	pass func(context.Context) (time.Time, error)
+}
+
+func (l *loop) next(time.Time) (time.Time, bool) { return l.at, true }
+
+func (l *loop) act() {
+	next, err := l.pass(l.p.ctx(l.name))
+	if err != nil && !l.p.dead {
+		l.p.rig.Log.trouble(l.name, "", err)
+	}
+	// Whatever a pass wants, time goes on between two.
+	l.at = next.Add(-l.p.skew)
+	if least := l.p.rig.clock.Add(time.Millisecond); l.at.Before(least) {
+		l.at = least
+	}
+}
+
+// delivery shows the process what has changed.
+type delivery struct{ p *Process }
+
+func (d *delivery) next(now time.Time) (time.Time, bool) { return now, d.p.cache.Pending() > 0 }
+func (d *delivery) act()                                 { d.p.cache.Deliver(-1) }
+
+// recorder takes events down.
+type recorder struct{ p *Process }
+
+// Event implements event.Recorder.
+func (r recorder) Event(o runtime.Object, kind, reason, message string) {
+	if !r.p.dead {
+		r.p.rig.Log.event(o, kind, reason, message)
+	}
+}
