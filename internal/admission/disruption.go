@@ -103,7 +103,7 @@ func cronForm() *regexp.Regexp {
 		item := `([*?]|(` + values + `)(-(` + values + `))?)(/[1-9][0-9]?)?`
 		fields = append(fields, item+`(,`+item+`)*`)
 	}
-	return regexp.MustCompile(`(?i)^(@(annually|yearly|monthly|weekly|daily|midnight|hourly)|` + strings.Join(fields, ` +`) + `)$`)
+	return regexp.MustCompile(`^(@(annually|yearly|monthly|weekly|daily|midnight|hourly)|` + strings.Join(fields, ` +`) + `)$`)
 }
 
 const longestSchedule = 100
@@ -113,11 +113,12 @@ func schedule(path *field.Path, text string) field.ErrorList {
 	if len(text) > longestSchedule {
 		return field.ErrorList{field.TooLong(path, text, longestSchedule)}
 	}
-	if !cron.MatchString(text) {
+	lower := strings.Map(lowerASCII, text)
+	if !cron.MatchString(lower) {
 		return field.ErrorList{field.Invalid(path, text, "must be five cron fields (minute 0-59, hour 0-23, day 1-31, month 1-12 or jan-dec, weekday 0-6 or sun-sat), "+
 			"or @yearly, @monthly, @weekly, @daily or @hourly")}
 	}
-	for _, r := range cronRange.FindAllStringSubmatch(cronName.Replace(strings.ToLower(text)), -1) {
+	for _, r := range cronRange.FindAllStringSubmatch(cronName.Replace(lower), -1) {
 		from, _ := strconv.Atoi(r[1]) // two digits at most
 		to, _ := strconv.Atoi(r[2])
 		if from > to {
@@ -125,4 +126,13 @@ func schedule(path *field.Path, text string) field.ErrorList {
 		}
 	}
 	return nil
+}
+
+// lowerASCII leaves other letters alone, some of which have a plain one as
+// their lower case.
+func lowerASCII(r rune) rune {
+	if r >= 'A' && r <= 'Z' {
+		return r + 'a' - 'A'
+	}
+	return r
 }
