@@ -72,6 +72,11 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil || !found {
 		return ledger.Result(p.in.Now, time.Time{}, err)
 	}
+	if r := p.in.Record; r != nil && r.Deadline != nil {
+		if err := c.Ledger.Deadline(ctx, p.claim, *r.Deadline); err != nil {
+			return ledger.Result(p.in.Now, time.Time{}, err)
+		}
+	}
 	step := lifecycle.Drain(p.in)
 	if step.LookUp {
 		if err := c.lookUp(ctx, &p); err != nil {

@@ -350,6 +350,35 @@ func TestDeadlineBeatsBudgets(t *testing.T) {
 	}
 }
 
+// TestGracePeriodBoundsTheDrain: the deadline follows from the time of deletion,
+// is written down once, and beats who asks not to be moved.
+func TestGracePeriodBoundsTheDrain(t *testing.T) {
+	grace := int64(20)
+	s := newStage(t, claimed(func(c *v1.NodeClaim) { c.Spec.TerminationGracePeriod = &metav1.Duration{Duration: time.Minute} }),
+		node(), pod("a", func(p *corev1.Pod) {
+			p.Spec.TerminationGracePeriodSeconds = &grace
+			p.Annotations = map[string]string{dialect.AnnotationDoNotDisrupt: "true"}
+		}))
+	s.delete(claimed())
+	s.run("test-abcde", 2)
+	c := &v1.NodeClaim{}
+	if err := s.store.Get(t.Context(), client.ObjectKey{Name: "test-abcde"}, c); err != nil {
+		t.Fatal(err)
+	}
+	want := c.DeletionTimestamp.Add(time.Minute)
+	if got := c.Annotations[dialect.AnnotationTerminationTimestamp]; got != want.UTC().Format(time.RFC3339) {
+		t.Errorf("deadline %q, want %s", got, want)
+	}
+	s.run("test-abcde", 36)
+	if !s.exists(pod("a"), "a") {
+		t.Fatal("deleted too early")
+	}
+	s.run("test-abcde", 40)
+	if s.exists(claimed(), "test-abcde") {
+		t.Errorf("not finished: %v", s.calls[len(s.calls)-3:])
+	}
+}
+
 func TestVolumesAreDetachedBeforeTheEnd(t *testing.T) {
 	attached := func(name, volume string) *storagev1.VolumeAttachment {
 		return &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name},

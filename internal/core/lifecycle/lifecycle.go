@@ -159,4 +159,5 @@ const (
 	InsufficientCapacity = "insufficient_capacity"
 	ClassNotReady        = "nodeclass_not_ready"
 	GarbageCollected     = "garbage_collected"
+	Expired              = "expired" // older than the record allows
 )

@@ -103,6 +103,19 @@ func Next(in Input) Step {
 	switch {
 	case r.DeletedAt != nil:
 		return Step{}
+	case r.Expires != nil && !in.Now.Before(*r.Expires):
+		return Step{Delete: Expired}
+	}
+	s := next(in)
+	if r.Expires != nil && (s.Again.IsZero() || r.Expires.Before(s.Again)) {
+		s.Again = *r.Expires
+	}
+	return s
+}
+
+func next(in Input) Step {
+	r := &in.Record
+	switch {
 	case r.Launched.Status == False:
 		return Step{Delete: LaunchRefused}
 	case !r.Launched.True() || r.ProviderID == "":

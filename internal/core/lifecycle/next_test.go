@@ -63,6 +63,8 @@ func running(change ...func(*Input)) Input {
 	}}, change...)...)
 }
 
+func pointer[T any](v T) *T { return &v }
+
 func TestLaunch(t *testing.T) {
 	fresh := func(change func(*Input)) Input {
 		return booting(func(in *Input) {
@@ -86,6 +88,9 @@ func TestLaunch(t *testing.T) {
 		"then it is given up":                   {fresh(func(in *Input) { in.Record.Created = ago(5 * time.Minute) }), Step{Delete: LaunchTimeout}},
 		"a refused launch is given up":          {fresh(func(in *Input) { in.Record.Launched.Status = False }), Step{Delete: LaunchRefused}},
 		"a record on its way out is left alone": {fresh(func(in *Input) { in.Record.DeletedAt = &noon }), Step{}},
+		"it is looked at when it expires":       {fresh(func(in *Input) { in.Record.Expires = pointer(at(3)) }), Step{Prepare: true, Again: at(3)}},
+		"and then goes":                         {fresh(func(in *Input) { in.Record.Expires = pointer(at(0)) }), Step{Delete: Expired}},
+		"whatever it has become":                {running(func(in *Input) { in.Record.Expires = pointer(at(0)) }), Step{Delete: Expired}},
 	} {
 		t.Run(name, func(t *testing.T) { equal(t, Next(c.in), c.want) })
 	}

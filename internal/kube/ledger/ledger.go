@@ -131,6 +131,17 @@ func (l *Ledger) Note(ctx context.Context, claim *v1.NodeClaim, node string, con
 	})
 }
 
+// Deadline writes down when the draining of a record ends, unless that is written
+// down already: what comes later does not move it.
+func (l *Ledger) Deadline(ctx context.Context, claim *v1.NodeClaim, at time.Time) error {
+	if claim.Annotations[dialect.AnnotationTerminationTimestamp] != "" {
+		return nil
+	}
+	return l.patch(ctx, claim, func() {
+		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, dialect.AnnotationTerminationTimestamp, at.UTC().Format(time.RFC3339))
+	})
+}
+
 // Delete asks for the end of the record as it was read; if it has changed since,
 // the answer is a conflict. A record that is gone already is no error.
 func (l *Ledger) Delete(ctx context.Context, claim *v1.NodeClaim) error {

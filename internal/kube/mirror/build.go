@@ -260,11 +260,11 @@ func (b *build) pending() {
 		if !b.leaving(n) {
 			continue
 		}
-		forced := b.claims[n.Claim].Deadline != nil
+		deadline := b.claims[n.Claim].Deadline
 		for _, p := range n.Pods {
 			_, promised := b.view.Promised[p.ObjectName]
 			stays := p.Node != n.Name || p.DeletedAt != nil || p.IsDaemon() || p.IsStatic()
-			if promised || stays || !forced && (p.DoNotEvict || disrupt.CannotEvict(p, b.view.Budgets) != nil) {
+			if promised || stays || !b.soonForced(&p, deadline) && (p.DoNotEvict || disrupt.CannotEvict(p, b.view.Budgets) != nil) {
 				continue
 			}
 			b.view.Leaving[p.ObjectName] = n.Name
@@ -272,6 +272,14 @@ func (b *build) pending() {
 			add(p)
 		}
 	}
+}
+
+// ahead is how long before a pod is deleted for a deadline it needs a new place.
+const ahead = 5 * time.Minute
+
+// soonForced reports whether the pod will have to go soon, whoever objects.
+func (b *build) soonForced(p *world.Pod, deadline *time.Time) bool {
+	return deadline != nil && !b.now.Before(deadline.Add(-ahead-time.Duration(p.GraceSeconds)*time.Second))
 }
 
 // usage sums the capacity of the machines of each pool and counts them, those on

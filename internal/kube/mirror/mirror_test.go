@@ -111,6 +111,20 @@ func initialized(at time.Time) func(*apiv1.NodeClaim) {
 
 func deleted(c *apiv1.NodeClaim) { now := metav1.NewTime(t0); c.DeletionTimestamp = &now }
 
+func until(d time.Duration) func(*apiv1.NodeClaim) {
+	return func(c *apiv1.NodeClaim) {
+		c.Annotations[dialect.AnnotationTerminationTimestamp] = t0.Add(d).Format(time.RFC3339)
+	}
+}
+
+// protected is a pod that asks not to be moved, with seconds of grace.
+func protected(grace int64) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Annotations = map[string]string{dialect.AnnotationDoNotEvict: "true"}
+		p.Spec.TerminationGracePeriodSeconds = &grace
+	}
+}
+
 func marked(method string) func(*apiv1.NodeClaim) {
 	return func(c *apiv1.NodeClaim) { c.Annotations[intent.Annotation] = intent.Intent{Method: method}.String() }
 }
@@ -276,11 +290,14 @@ node node-c claim=c pool=test deleting [cpu 3900m, pods 50] a daemon kept pg sta
 pending a
 pending web
 `},
-		"with a deadline all must leave": {objects: []client.Object{claim("c", initialized(t0), deleted, func(c *apiv1.NodeClaim) {
-			c.Annotations[dialect.AnnotationTerminationTimestamp] = t0.Add(time.Hour).Format(time.RFC3339)
-		}), nodeOf("c", ready...), pod("kept", on("node-c"), func(p *corev1.Pod) { p.Annotations = map[string]string{dialect.AnnotationDoNotEvict: "true"} })}, want: `
+		"shortly before a deadline all must leave": {objects: []client.Object{claim("c", initialized(t0), deleted, until(6*time.Minute)), nodeOf("c", ready...),
+			pod("long", on("node-c"), protected(90)), pod("short", on("node-c"), protected(30))}, want: `
+node node-c claim=c pool=test deleting [cpu 3900m, pods 50] long short
+pending long
+`},
+		"long before a deadline what cannot be moved buys nothing": {objects: []client.Object{claim("c", initialized(t0), deleted, until(time.Hour)), nodeOf("c", ready...),
+			pod("kept", on("node-c"), protected(30))}, want: `
 node node-c claim=c pool=test deleting [cpu 3900m, pods 50] kept
-pending kept
 `},
 		"a machine that was only chosen to go keeps its pods": {objects: []client.Object{claim("c", initialized(t0), marked("expiration")), nodeOf("c", ready...), pod("a", on("node-c"))}, want: `
 node node-c claim=c pool=test deleting by=expiration [cpu 3900m, pods 50] a
