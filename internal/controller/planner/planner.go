@@ -55,6 +55,9 @@ type Planner struct {
 	Log      logr.Logger
 	// Watch notes that a pass begins, and returns what to call at its end.
 	Watch func(pass string) (end func())
+	// Rests reports whether a half of the loop does nothing now; nil: both work.
+	// It is for whoever wants to see what one of them does.
+	Rests func(Half) bool
 
 	mu      sync.Mutex
 	window  Window
@@ -69,6 +72,17 @@ type Planner struct {
 	said     map[string]bool // why pods wait, as last logged
 	serial   int
 }
+
+// Half of the loop.
+type Half string
+
+// The halves.
+const (
+	Up   Half = "up"   // pods get machines
+	Down Half = "down" // machines go
+)
+
+func (p *Planner) rests(h Half) bool { return p.Rests != nil && p.Rests(h) }
 
 // viewer is what the planner needs of the mirror.
 type viewer interface {
@@ -93,7 +107,7 @@ func (p *Planner) Pass(ctx context.Context) (next time.Time, err error) {
 		defer p.Watch("planner")()
 	}
 	now, set := p.Now(), p.Settings()
-	if p.take(now, set) {
+	if !p.rests(Up) && p.take(now, set) {
 		if err = p.up(ctx, set); err != nil {
 			p.wait = min(max(2*p.wait, failed), retry)
 			p.retryAt = now.Add(p.wait)
@@ -102,11 +116,22 @@ func (p *Planner) Pass(ctx context.Context) (next time.Time, err error) {
 		}
 	}
 	err = errors.Join(err, p.finish(ctx, set))
-	if !now.Before(p.nextTick) {
+	// A machine that looks empty may be just what pods that came a moment ago
+	// want: they are planned first.
+	if !now.Before(p.nextTick) && !p.collecting() {
 		p.nextTick = now.Add(tick)
-		err = errors.Join(err, p.down(ctx, set))
+		if !p.rests(Down) {
+			err = errors.Join(err, p.down(ctx, set))
+		}
 	}
 	return p.next(set), err
+}
+
+// collecting reports whether pods are coming that will be planned in a moment.
+func (p *Planner) collecting() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.window.Open() && !p.rests(Up)
 }
 
 // take reports whether pods are due to be planned, and closes the window if so.
@@ -135,8 +160,9 @@ func (p *Planner) next(set settings.Settings) time.Time {
 		}
 	}
 	switch {
+	case p.rests(Up):
 	case p.window.Open():
-		earlier(p.window.DueAt(set.BatchIdle, set.BatchMax))
+		next = p.window.DueAt(set.BatchIdle, set.BatchMax)
 	case !p.retryAt.IsZero():
 		earlier(p.retryAt)
 	}
