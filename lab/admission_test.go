@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
 
 	admissiontest "karpenter/test/admission"
 )
@@ -46,15 +47,61 @@ func TestWrongObjectsAreRefused(t *testing.T) {
 			}
 			if len(o.Condition) > 0 {
 				object.SetName(unique("wrong"))
-				getsCondition(t, kind, object, o.Condition)
+				getsCondition(t, kind, object, "Ready", o.Condition)
 			}
+		})
+	}
+}
+
+// What is wrong with an object only in its surroundings becomes a condition too,
+// which names the field.
+func TestUnusableObjectsGetConditions(t *testing.T) {
+	const class = `
+apiVersion: karpenter.k8s.aws/v1
+kind: EC2NodeClass
+spec:
+  role: KarpenterNodeRole
+  amiSelectorTerms: [{alias: al2023@latest}]
+  subnetSelectorTerms: [{tags: {Name: "birenchong-eks-vpc-stack-PrivateSubnet*"}}]
+  securityGroupSelectorTerms: [{id: sg-0xxxxxxxxxxxxxxxxx6}]
+`
+	const pool = `
+apiVersion: karpenter.sh/v1
+kind: NodePool
+spec:
+  template: {spec: {requirements: [], nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: not-there}}}
+`
+	tests := []struct {
+		name, object, from, to, condition string
+		words                             []string
+	}{
+		{"no subnet", class, `Name: "birenchong-eks-vpc-stack-PrivateSubnet*"`, "Name: nothing-like-it", "SubnetsReady", []string{"spec.subnetSelectorTerms", "nothing-like-it"}},
+		{"no security group", class, "sg-0xxxxxxxxxxxxxxxxx6", "sg-00000000000000000", "SecurityGroupsReady", []string{"spec.securityGroupSelectorTerms", "sg-00000000000000000"}},
+		{"no image of that version", class, "al2023@latest", "al2023@v19700101", "AMIsReady", []string{"spec.amiSelectorTerms", "v19700101"}},
+		{"user data that cannot be merged", class, "al2023@latest}]", "bottlerocket@latest}]\n  userData: '[['", "ValidationSucceeded", []string{"spec.userData", "TOML"}},
+		{"no class", pool, "", "", "NodeClassReady", []string{"not-there"}},
+		{"kind of class unknown", pool, "kind: EC2NodeClass, name", "kind: NodeTemplate, name", "NodeClassReady", []string{"NodeTemplate"}},
+	}
+	client, err := dynamic.NewForConfig(shared.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			object := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal([]byte(strings.Replace(tt.object, tt.from, tt.to, 1)), &object.Object); err != nil {
+				t.Fatal(err)
+			}
+			object.SetName(unique("unusable"))
+			plural, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
+			getsCondition(t, client.Resource(plural), object, tt.condition, tt.words)
 		})
 	}
 }
 
 // getsCondition creates the object for as long as it takes the controller to
 // say what is wrong with it.
-func getsCondition(t *testing.T, kind dynamic.ResourceInterface, object *unstructured.Unstructured, words []string) {
+func getsCondition(t *testing.T, kind dynamic.ResourceInterface, object *unstructured.Unstructured, condition string, words []string) {
 	t.Helper()
 	apply(t, string(admissiontest.Object{Fields: object.Object}.YAML()))
 	within(t, 10*time.Second, func() error {
@@ -67,11 +114,11 @@ func getsCondition(t *testing.T, kind dynamic.ResourceInterface, object *unstruc
 			return err
 		}
 		for _, c := range conditions {
-			if c := c.(map[string]any); c["status"] == "False" && len(lacks(fmt.Sprint(c["message"]), words)) == 0 {
+			if c := c.(map[string]any); c["type"] == condition && c["status"] == "False" && len(lacks(fmt.Sprint(c["message"]), words)) == 0 {
 				return nil
 			}
 		}
-		return fmt.Errorf("no condition is False and names %q: %v", words, conditions)
+		return fmt.Errorf("%s is not False with a message that names %q: %v", condition, words, conditions)
 	})
 }
 
