@@ -29,7 +29,7 @@ import (
 // clock that stands until it is moved.
 type rig struct {
 	*aws.Provider
-	t       *testing.T
+	t       testing.TB
 	sim     *ec2.Cloud
 	clock   *clock
 	classes classes
@@ -71,7 +71,7 @@ const workshop = `
   tags: {NodeType: karpenter-workshop}
 `
 
-func newRig(t *testing.T, opt ec2.Options) *rig {
+func newRig(t testing.TB, opt ec2.Options) *rig {
 	t.Helper()
 	c := &clock{now: time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)}
 	opt.Now = c.Now
@@ -100,7 +100,7 @@ func smallWorld() *ec2.World {
 }
 
 // newProvider makes a provider for any endpoint that speaks EC2.
-func newProvider(t *testing.T, endpoint, region string, now func() time.Time) *rig {
+func newProvider(t testing.TB, endpoint, region string, now func() time.Time) *rig {
 	t.Helper()
 	for key, value := range map[string]string{
 		"AWS_ENDPOINT_URL": endpoint, "AWS_REGION": region,

@@ -2,10 +2,12 @@ package aws_test
 
 import (
 	"testing"
+	"time"
 
 	"karpenter/internal/aws/catalog"
 	"karpenter/internal/aws/launch"
 	"karpenter/internal/core/label"
+	"karpenter/internal/core/world"
 	"karpenter/sim/ec2"
 )
 
@@ -30,5 +32,24 @@ func TestWideRequestStaysSmall(t *testing.T) {
 	t.Logf("%d types, %d offerings: %d bytes", len(order.Types), len(order.Fleet.Keys()), len(prepared))
 	if got := r.launch("t1", prepared); got.CapacityType != label.Spot {
 		t.Errorf("launched %s", got.CapacityType)
+	}
+}
+
+// BenchmarkRefresh asks for everything and builds a catalogue of all instance
+// types, over the wire; the time of the simulated EC2 is in it.
+func BenchmarkRefresh(b *testing.B) {
+	w := ec2.DefaultWorld("us-west-2", catalog.RegionZones("us-west-2"), 0)
+	r := newRig(b, ec2.Options{World: &w})
+	b.ReportAllocs()
+	for b.Loop() {
+		r.clock.pass(13 * time.Hour)
+		if err := r.Refresh(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		cat, err := r.Catalog(b.Context(), ref("default"), world.Kubelet{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(len(cat.Types)), "types")
 	}
 }

@@ -43,14 +43,22 @@ type instanceType struct {
 		MaximumNetworkInterfaces     int64
 		Ipv4AddressesPerInterface    int64
 		EncryptionInTransitSupported bool
-		NetworkCards                 []struct{ BaselineBandwidthInGbps float64 }
+		DefaultNetworkCardIndex      int64
+		NetworkCards                 []struct {
+			NetworkCardIndex         int64
+			MaximumNetworkInterfaces int64
+			BaselineBandwidthInGbps  float64
+		}
 	}
 	EbsInfo struct {
-		EbsOptimizedInfo struct{ BaselineBandwidthInMbps int64 }
+		EbsOptimizedInfo      struct{ BaselineBandwidthInMbps int64 }
+		AttachmentLimitType   string
+		MaximumEbsAttachments int64
 	}
 	InstanceStorageInfo struct {
 		NvmeSupport   string
 		TotalSizeInGB int64
+		Disks         []struct{ Count int64 }
 	}
 	FpgaInfo                     *struct{}
 	GpuInfo                      struct{ Gpus []device }
@@ -131,6 +139,8 @@ func row(t instanceType) catalog.Row {
 		MaxENIs:             t.NetworkInfo.MaximumNetworkInterfaces,
 		IPv4PerENI:          t.NetworkInfo.Ipv4AddressesPerInterface,
 		EBSMbps:             t.EbsInfo.EbsOptimizedInfo.BaselineBandwidthInMbps,
+		EBSVolumes:          t.EbsInfo.MaximumEbsAttachments,
+		EBSDedicated:        t.EbsInfo.AttachmentLimitType == "dedicated",
 		EncryptionInTransit: t.NetworkInfo.EncryptionInTransitSupported,
 		FPGA:                t.FpgaInfo != nil,
 		CPUManufacturer:     t.ProcessorInfo.Manufacturer,
@@ -140,9 +150,15 @@ func row(t instanceType) catalog.Row {
 	}
 	for _, c := range t.NetworkInfo.NetworkCards {
 		r.NetworkMbps += int64(math.Round(c.BaselineBandwidthInGbps * 1000))
+		if c.NetworkCardIndex == t.NetworkInfo.DefaultNetworkCardIndex && c.MaximumNetworkInterfaces > 0 {
+			r.MaxENIs = c.MaximumNetworkInterfaces
+		}
 	}
 	if s := t.InstanceStorageInfo; s.NvmeSupport == "required" || s.NvmeSupport == "supported" {
 		r.LocalNVMeGB = s.TotalSizeInGB
+		for _, d := range s.Disks {
+			r.LocalDisks += d.Count
+		}
 	}
 	// The first chips are described as inference accelerators only.
 	if len(r.Neuron) == 0 {

@@ -108,6 +108,9 @@ func network(r *catalog.Row, n *types.NetworkInfo) {
 	r.EncryptionInTransit = aws.ToBool(n.EncryptionInTransitSupported)
 	for _, c := range n.NetworkCards {
 		r.NetworkMbps += int64(math.Round(aws.ToFloat64(c.BaselineBandwidthInGbps) * 1000))
+		if most := aws.ToInt32(c.MaximumNetworkInterfaces); most > 0 && aws.ToInt32(c.NetworkCardIndex) == aws.ToInt32(n.DefaultNetworkCardIndex) {
+			r.MaxENIs = int64(most)
+		}
 	}
 }
 

@@ -20,6 +20,8 @@ type Row struct {
 	// Markets are the supported usage classes: spot, on-demand.
 	Markets []string `json:"markets"`
 
+	// MaxENIs is how many network interfaces the default network card takes; the
+	// network plug-in uses no other one for pods.
 	MaxENIs     int64 `json:"maxENIs"`
 	IPv4PerENI  int64 `json:"ipv4PerENI"`
 	BranchENIs  int64 `json:"branchENIs,omitempty"` // 0 = no trunking
