@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-go test -count=1 -v -run '^TestProvider$|^TestLeastPrivilege$' ./internal/aws/awsapi
+go test -count=1 -v -run '^TestProvider$' ./internal/aws/awsapi
 
 if ! command -v moto_server >/dev/null; then
 	echo "test-aws: moto_server is not installed (pip install 'moto[server]==5.2.1'): left out"

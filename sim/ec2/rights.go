@@ -187,6 +187,10 @@ func (in *GetInstanceProfileInput) accesses(c *Cloud) []access {
 	return c.onProfile("GetInstanceProfile", in.InstanceProfileName)
 }
 
+func (in *ListInstanceProfilesInput) accesses(c *Cloud) []access {
+	return []access{{action: "iam:ListInstanceProfiles", resource: c.profileARN(cmp.Or(in.PathPrefix, "/"), "")}}
+}
+
 func (in *DeleteInstanceProfileInput) accesses(c *Cloud) []access {
 	return c.onProfile("DeleteInstanceProfile", in.InstanceProfileName)
 }

@@ -220,6 +220,9 @@ var sameRequests = []sameRequest{
 	{"CreateTags", func(ctx context.Context, s *side) (any, error) {
 		return s.ec2.CreateTags(ctx, &ec2sdk.CreateTagsInput{Resources: []string{s.instance}, Tags: ec2Tags("b", "2", "c", "3")})
 	}},
+	{"CreateTags none", func(ctx context.Context, s *side) (any, error) {
+		return s.ec2.CreateTags(ctx, &ec2sdk.CreateTagsInput{Resources: []string{"i-00000000000000000"}, Tags: ec2Tags("b", "2")})
+	}},
 	{"DeleteTags", func(ctx context.Context, s *side) (any, error) {
 		return s.ec2.DeleteTags(ctx, &ec2sdk.DeleteTagsInput{Resources: []string{s.instance}, Tags: []types.Tag{{Key: awssdk.String("c")}}})
 	}},

@@ -146,6 +146,7 @@ func (s *side) ask(t *testing.T, r sameRequest) map[string]string {
 	if err != nil {
 		t.Fatalf("%s: %v", r.name, err)
 	}
+	fields["error"] = "none"
 	b, err := json.Marshal(out)
 	must(t, err)
 	var tree any

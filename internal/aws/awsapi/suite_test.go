@@ -3,6 +3,7 @@ package awsapi_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"slices"
@@ -14,9 +15,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	ec2sdk "github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"karpenter/internal/aws"
 	"karpenter/internal/aws/awsapi"
+	"karpenter/internal/aws/catalog"
 	"karpenter/internal/aws/class"
 	"karpenter/internal/aws/family"
 	"karpenter/internal/aws/launch"
@@ -27,12 +32,38 @@ import (
 	"karpenter/sim/ec2"
 )
 
-// TestProvider runs the provider's suite against the simulated EC2.
+// TestProvider runs the provider's suite against the simulated AWS, with the
+// rights of the controller policy in aws/cloudformation.yaml: they are enough,
+// and none of them is too many.
 func TestProvider(t *testing.T) {
-	sim := ec2.New(ec2.Options{Region: "us-east-1"})
-	server := httptest.NewServer(sim.Handler())
+	world := ec2.DefaultWorld("us-east-1", catalog.RegionZones("us-east-1"), 0)
+	world.Roles = []string{} // but those that the suite makes
+	sim := ec2.New(ec2.Options{Region: "us-east-1", World: &world})
+	policy := controllerPolicy(t, map[string]string{
+		"ClusterName": suiteCluster, "AWS::Region": "us-east-1", "AWS::Partition": "aws", "AWS::AccountId": "123456789012", "AWS::URLSuffix": "amazonaws.com",
+		"KarpenterNodeRole.Arn": "arn:aws:iam::123456789012:role/" + suiteRole, "KarpenterInterruptionQueue.Arn": "arn:aws:sqs:us-east-1:123456789012:" + suiteQueue,
+	})
+	sim.SetPolicy(policy)
+	aws := sim.Handler()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.Header.Get("Authorization"), "Credential="+operator+"/") {
+			sim.SetPolicy(nil)
+			defer sim.SetPolicy(policy)
+		}
+		aws.ServeHTTP(w, r)
+	}))
 	defer server.Close()
 	runSuite(t, server.URL, nil)
+	if t.Failed() {
+		return
+	}
+	used := sim.UsedRights()
+	for _, right := range policy.Entries() {
+		if !slices.Contains(used, right) {
+			t.Errorf("aws/cloudformation.yaml: KarpenterControllerPolicy: %s is allowed, but the suite never needs it", right)
+		}
+	}
+	t.Logf("%d rights, all of them needed", len(policy.Entries()))
 }
 
 // TestProviderOnEndpoint runs the same suite against any server that speaks
@@ -55,27 +86,43 @@ var motoGaps = map[string]string{
 	"SameTokenSameMachine":    "the client token is ignored: two calls, two instances",
 	"TokenWithAnotherRequest": "the client token is ignored: there is no mismatch",
 	"ProfileAndMetadata":      "profile, metadata options and volumes of a launch template are dropped; fleet instances have no security group",
+	"TagUnknownInstance":      "anything can be tagged, whether or not it exists",
 	"FamilyImage":             "the public parameters of EKS images do not exist and cannot be made",
 	"OnDemandPrices":          "the price list does not exist",
 	"SpotPricesAreReal":       "every spot price is 0.00001",
 }
 
+// Names in the suite. They are in the account once, so a server is good for one
+// run.
+const (
+	suiteCluster = "suite"
+	suiteRole    = "KarpenterNodeRole-suite"
+	suiteQueue   = "suite"
+	// operator is the access key of those who prepare things.
+	operator = "operator"
+)
+
 // suite is a provider against some server, with things that its selectors
 // find.
 type suite struct {
 	*aws.Provider
-	api   *awsapi.API
+	api *awsapi.API
+	// raw, iam, eks and sqs are the clients of the operator.
 	raw   *ec2sdk.Client
+	iam   *iam.Client
+	eks   *eks.Client
+	sqs   *sqs.Client
 	class class.Class
 	owner aws.Settings
 	tag   string
-	gaps  map[string]string
+	// ahead is how far the provider's clock is.
+	ahead time.Duration
 }
 
 func (s *suite) Class(context.Context, world.ClassRef) (class.Class, error) { return s.class, nil }
 
 func runSuite(t *testing.T, endpoint string, gaps map[string]string) {
-	s := newSuite(t, endpoint, gaps)
+	s := newSuite(t, endpoint)
 	for _, step := range []struct {
 		name string
 		run  func(*testing.T)
@@ -94,6 +141,13 @@ func runSuite(t *testing.T, endpoint string, gaps map[string]string) {
 		{"TokenWithAnotherRequest", s.tokenWithAnotherRequest},
 		{"TemplateMadeAgain", s.templateMadeAgain},
 		{"ForeignInstance", s.foreignInstance},
+		{"Tags", s.tags},
+		{"TagUnknownInstance", s.tagUnknown},
+		{"Statuses", s.statuses},
+		{"Cluster", s.cluster},
+		{"ManagedProfile", s.managedProfile},
+		{"Queue", s.queue},
+		{"TemplatesSwept", s.templatesSwept},
 	} {
 		t.Run(step.name, func(t *testing.T) {
 			if why, ok := gaps[step.name]; ok {
@@ -104,16 +158,19 @@ func runSuite(t *testing.T, endpoint string, gaps map[string]string) {
 	}
 }
 
-func newSuite(t *testing.T, endpoint string, gaps map[string]string) *suite {
+func newSuite(t *testing.T, endpoint string) *suite {
 	t.Helper()
 	offline(t, endpoint)
 	api, err := awsapi.New(t.Context(), awsapi.Config{Version: "test"})
 	must(t, err)
-	loaded, err := config.LoadDefaultConfig(t.Context())
+	loaded, err := config.LoadDefaultConfig(t.Context(), config.WithCredentialsProvider(awssdk.CredentialsProviderFunc(func(context.Context) (awssdk.Credentials, error) {
+		return awssdk.Credentials{AccessKeyID: operator, SecretAccessKey: operator}, nil
+	})))
 	must(t, err)
-	s := &suite{api: api, raw: ec2sdk.NewFromConfig(loaded), gaps: gaps, tag: "suite-" + time.Now().Format("150405.000000")}
+	s := &suite{api: api, raw: ec2sdk.NewFromConfig(loaded), iam: iam.NewFromConfig(loaded), eks: eks.NewFromConfig(loaded), sqs: sqs.NewFromConfig(loaded),
+		tag: "suite-" + time.Now().Format("150405.000000")}
 	s.owner = aws.Settings{VMMemoryOverheadPercent: 0.075, Cluster: launch.Cluster{
-		Name: s.tag, Endpoint: "https://10.0.0.1:6443", CABundle: "Y2E=", Version: "1.37", DefaultInstanceProfile: "NodeProfile", ENILimitedPodDensity: true,
+		Name: suiteCluster, Endpoint: "https://10.0.0.1:6443", CABundle: "Y2E=", Version: "1.37", DefaultInstanceProfile: "NodeProfile", ENILimitedPodDensity: true,
 	}}
 	image := s.mark(t)
 	own := class.Selector{{{Name: "tag:suite", Values: []string{s.tag}}}}
@@ -122,7 +179,10 @@ func newSuite(t *testing.T, endpoint string, gaps map[string]string) *suite {
 		Metadata: class.Metadata{Endpoint: "enabled", IPv6: class.AsCluster, HopLimit: 2, Tokens: "required"},
 		Images:   class.Selector{{{Name: "image-id", Values: []string{image}}}},
 	}
-	s.Provider = aws.New(aws.Config{API: api, Classes: s, Settings: func(context.Context) (aws.Settings, error) { return s.owner, nil }})
+	s.Provider = aws.New(aws.Config{
+		API: api, Classes: s, Settings: func(context.Context) (aws.Settings, error) { return s.owner, nil },
+		Now: func() time.Time { return time.Now().Add(s.ahead) },
+	})
 	return s
 }
 
@@ -304,7 +364,7 @@ func (s *suite) launchDescribeTerminate(t *testing.T) {
 	}
 	for key, want := range map[string]string{
 		"karpenter.sh/provisioner-name": "p", "Name": "karpenter.sh/provisioner-name/p", "team": "x",
-		"kubernetes.io/cluster/" + s.tag: "owned", "karpenter.sh/nodeclaim": "claim-a", "karpenter.sh/launch-token": s.tag + "-a",
+		"kubernetes.io/cluster/" + suiteCluster: "owned", "karpenter.sh/nodeclaim": "claim-a", "karpenter.sh/launch-token": s.tag + "-a",
 	} {
 		if described.Tags[key] != want {
 			t.Errorf("tag %s = %q, want %q", key, described.Tags[key], want)
