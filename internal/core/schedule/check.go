@@ -116,12 +116,30 @@ func (p *place) suits(pod *world.Pod, outcome func(always, ever bool) bool) bool
 	return len(pod.Terms) == 0 || slices.ContainsFunc(pod.Terms, func(t []label.Requirement) bool { return len(t) > 0 && match(t) })
 }
 
-// onto is the node with the pods that are there.
-func onto(n *world.Node, labels map[string]string) *stageNode {
-	out := &stageNode{name: n.Name, labels: labels}
-	for i := range n.Pods {
-		if !n.Pods[i].Finished {
-			out.pods = append(out.pods, &n.Pods[i])
+// standing is the cluster before anything is planned, without what will come.
+func (c *checker) standing() *stage {
+	s := &stage{}
+	for i := range c.s.Nodes {
+		if n := &c.s.Nodes[i]; !n.Deleting {
+			out := &stageNode{name: n.Name, labels: ownLabels(n)}
+			for j := range n.Pods {
+				if !n.Pods[j].Finished {
+					out.pods = append(out.pods, &n.Pods[j])
+				}
+			}
+			s.nodes = append(s.nodes, out)
+		}
+	}
+	return s
+}
+
+// ownLabels are the labels of a node once it is ready.
+func ownLabels(n *world.Node) map[string]string {
+	out := map[string]string{}
+	maps.Copy(out, n.Labels)
+	for _, key := range []string{label.Hostname, label.Registered, label.Initialized} {
+		if v, ok := nodeLabel(n, key); ok {
+			out[key] = v
 		}
 	}
 	return out
@@ -129,21 +147,14 @@ func onto(n *world.Node, labels map[string]string) *stageNode {
 
 // nodes checks what is placed on nodes that exist.
 func (c *checker) nodes(plan *Plan) {
+	standing := c.standing()
 	for i := range c.s.Nodes {
 		n := &c.s.Nodes[i]
-		p := place{name: n.Name, labels: maps.Clone(n.Labels), choices: n.Choices, taints: taintsOf(n), room: n.Allocatable.Sub(n.Requested())}
-		if p.labels == nil {
-			p.labels = map[string]string{}
-		}
-		for _, key := range []string{label.Hostname, label.Registered, label.Initialized} {
-			if v, ok := nodeLabel(n, key); ok {
-				p.labels[key] = v
-			}
-		}
+		p := place{name: n.Name, labels: ownLabels(n), choices: n.Choices, taints: taintsOf(n), room: n.Allocatable.Sub(n.Requested())}
 		for j := range c.s.Daemons {
 			d := &c.s.Daemons[j]
 			comes := len(n.Choices) > 0 || d.Template.Requests.Fits(p.room)
-			if comes && p.mayAdmit(&d.Template) && !hasDaemon(n, d) && onto(n, p.labels).takes(&d.Template) {
+			if comes && p.mayAdmit(&d.Template) && !hasDaemon(n, d) && standing.take(&d.Template, n.Name) {
 				p.room = p.room.Sub(d.Template.Requests)
 			}
 		}

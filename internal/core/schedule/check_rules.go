@@ -65,19 +65,13 @@ func (c *checker) play(turn int, more ...*stageNode) (*stage, []string) {
 // stage is the cluster before the first pod is placed, with all machines, and
 // where the pods are to go.
 func (c *checker) stage(plan *Plan, turn int) (*stage, map[world.ObjectName]*stageNode) {
-	s, at := &stage{}, map[world.ObjectName]*stageNode{}
+	s, at, standing := &stage{}, map[world.ObjectName]*stageNode{}, c.standing()
 	for i := range c.s.Nodes {
 		n := &c.s.Nodes[i]
 		if n.Deleting {
 			continue
 		}
-		node := &stageNode{name: n.Name, labels: map[string]string{}, taints: n.Taints, limits: map[string]int64{}}
-		maps.Copy(node.labels, n.Labels)
-		for _, key := range []string{label.Hostname, label.Registered, label.Initialized} {
-			if v, ok := nodeLabel(n, key); ok {
-				node.labels[key] = v
-			}
-		}
+		node := &stageNode{name: n.Name, labels: ownLabels(n), taints: n.Taints, limits: map[string]int64{}}
 		for _, ch := range n.Choices {
 			if k := (turn + i) % (len(ch.Values) + 1); k < len(ch.Values) {
 				node.labels[ch.Key] = ch.Values[k]
@@ -96,7 +90,7 @@ func (c *checker) stage(plan *Plan, turn int) (*stage, map[world.ObjectName]*sta
 		if !n.Unschedulable {
 			at := place{labels: node.labels, taints: n.Taints, room: n.Allocatable.Sub(n.Requested())}
 			for j := range c.s.Daemons {
-				if d := &c.s.Daemons[j]; at.admits(&d.Template) && !hasDaemon(n, d) && d.Template.Requests.Fits(at.room) && node.takes(&d.Template) {
+				if d := &c.s.Daemons[j]; at.admits(&d.Template) && !hasDaemon(n, d) && d.Template.Requests.Fits(at.room) && standing.take(&d.Template, n.Name) {
 					at.room = at.room.Sub(d.Template.Requests)
 					node.pods = append(node.pods, &d.Template)
 				}
@@ -127,10 +121,11 @@ func (c *checker) stage(plan *Plan, turn int) (*stage, map[world.ObjectName]*sta
 	return s, at
 }
 
-// takes reports whether the pods on the node let a daemon pod come.
-func (n *stageNode) takes(daemon *world.Pod) bool {
-	here := &stage{nodes: []*stageNode{n}}
-	return here.anti(daemon, n) == "" && here.antiOfOthers(daemon, n) == "" && ports(daemon, n) == ""
+// take reports whether the pods that are there let a daemon pod come to the node.
+func (s *stage) take(daemon *world.Pod, node string) bool {
+	return !slices.ContainsFunc(s.nodes, func(n *stageNode) bool {
+		return n.name == node && (s.anti(daemon, n) != "" || s.antiOfOthers(daemon, n) != "" || ports(daemon, n) != "")
+	})
 }
 
 // newNode is a new machine of the option with its daemon pods.

@@ -77,13 +77,17 @@ func nodeLabel(n *world.Node, key string) (string, bool) {
 // daemon pod that finds no room will not come. What is not known to be too
 // small for it may still become a machine that has room for it.
 func (p *places) reserve(daemons []world.Daemon) {
+	if len(daemons) == 0 {
+		return
+	}
+	repellers := p.repellers()
 	for i := range daemons {
 		d := &daemons[i]
 		request := p.d.vector(d.Template.Requests)
 		on := p.suiting(newProfile(&d.Template), true)
 		for n := on.next(0); n >= 0; n = on.next(n + 1) {
 			comes := len(p.nodes[n].Choices) > 0 || fits(request, p.roomOf(n))
-			if comes && !hasDaemon(p.nodes[n], d) && !keptOff(&d.Template, p.nodes[n]) {
+			if comes && !hasDaemon(p.nodes[n], d) && !p.keptOff(&d.Template, p.nodes[n], repellers) {
 				p.take(n, request, 1)
 				p.coming = append(p.coming, coming{n, d})
 			}
@@ -91,19 +95,51 @@ func (p *places) reserve(daemons []world.Daemon) {
 	}
 }
 
-// keptOff reports whether pods on the node keep a daemon pod from ever running
-// there: they have its ports, or one of them wants to be apart from the other.
-func keptOff(daemon *world.Pod, n *world.Node) bool {
-	apart := func(p, o *world.Pod) bool {
-		return slices.ContainsFunc(p.AntiAffinity, func(t world.PodTerm) bool {
-			m := matcher{t.AllNamespaces, t.Namespaces, t.Selector}
-			_, labelled := nodeLabel(n, label.Normalize(t.Key))
-			return t.Weight == 0 && labelled && m.matches(o)
-		})
+// resident is a pod on a place.
+type resident struct {
+	at  *world.Node
+	pod *world.Pod
+}
+
+// repellers are the pods on places that keep others away.
+func (p *places) repellers() (out []resident) {
+	for _, n := range p.nodes {
+		for i := range n.Pods {
+			if pod := &n.Pods[i]; !pod.Finished && repellent(pod) {
+				out = append(out, resident{n, pod})
+			}
+		}
 	}
-	return slices.ContainsFunc(n.Pods, func(p world.Pod) bool {
-		_, taken := conflict(daemon.HostPorts, p.HostPorts)
-		return !p.Finished && (taken || apart(daemon, &p) || apart(&p, daemon))
+	return out
+}
+
+// keptOff reports whether pods that are there keep a daemon pod from ever running
+// on the node: they have its ports, or one wants to be apart from the other.
+func (p *places) keptOff(daemon *world.Pod, n *world.Node, repellers []resident) bool {
+	if slices.ContainsFunc(repellers, func(r resident) bool { return apart(r.pod, r.at, daemon, n) }) {
+		return true
+	}
+	for _, o := range p.nodes {
+		if o != n && !repellent(daemon) {
+			continue
+		}
+		if slices.ContainsFunc(o.Pods, func(q world.Pod) bool {
+			_, taken := conflict(daemon.HostPorts, q.HostPorts)
+			return !q.Finished && (o == n && taken || apart(daemon, n, &q, o))
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
+// apart reports whether a pod on one node keeps another one off a node.
+func apart(p *world.Pod, at *world.Node, o *world.Pod, n *world.Node) bool {
+	return slices.ContainsFunc(p.AntiAffinity, func(t world.PodTerm) bool {
+		m := matcher{t.AllNamespaces, t.Namespaces, t.Selector}
+		a, ok := nodeLabel(at, label.Normalize(t.Key))
+		b, has := nodeLabel(n, label.Normalize(t.Key))
+		return t.Weight == 0 && ok && has && a == b && m.matches(o)
 	})
 }
 

@@ -142,7 +142,7 @@ func (p *Probe) compileShops(s *world.Snapshot, daemons []world.Daemon, profiles
 			c := s.Catalogs[key]
 			markets[key] = newMarket(&c, &p.d)
 		}
-		p.shops = append(p.shops, newShop(&pools[i], markets[key], &p.d, daemons, profiles, &p.stats))
+		p.shops = append(p.shops, newShop(&pools[i], markets[key], &p.d, daemons, profiles, nil, &p.stats))
 	}
 }
 

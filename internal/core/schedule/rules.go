@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"encoding/binary"
+	"maps"
 	"slices"
 
 	"karpenter/internal/core/label"
@@ -183,6 +184,26 @@ func (b *rulebook) key(name string) int {
 		}
 	}
 	return at
+}
+
+// domains lists, per topology key, the values that nodes have: a machine of a pool
+// that leaves the label open may get one of them.
+func (b *rulebook) domains(nodes []*world.Node) (out []label.Requirement) {
+	if b == nil {
+		return nil
+	}
+	for k, key := range b.keys {
+		seen := map[string]bool{}
+		for _, n := range nodes {
+			if v, ok := nodeLabel(n, key); ok && k != b.host {
+				seen[v] = true
+			}
+		}
+		if len(seen) > 0 {
+			out = append(out, label.Requirement{Key: key, Op: label.In, Values: slices.Sorted(maps.Keys(seen))})
+		}
+	}
+	return out
 }
 
 // value numbers a value of a topology key. Host names have the numbers of

@@ -74,7 +74,7 @@ type offerSet struct {
 	most []int64 // greatest room of each resource
 }
 
-func newShop(p *world.Pool, m *market, d *dims, daemons []world.Daemon, profiles []*profile, stats *Stats) *shop {
+func newShop(p *world.Pool, m *market, d *dims, daemons []world.Daemon, profiles []*profile, topology []label.Requirement, stats *Stats) *shop {
 	s := &shop{pool: p, market: m, stats: stats, d: d, unique: map[string]*offerSet{}, fixed: map[string]string{
 		label.Initialized: "true", label.Registered: "true",
 	}}
@@ -83,7 +83,7 @@ func newShop(p *world.Pool, m *market, d *dims, daemons []world.Daemon, profiles
 	}
 	s.demands = make([]*demand, len(profiles))
 	s.listed = fullSet(len(m.offers))
-	s.compileRequirements(daemons, profiles)
+	s.compileRequirements(daemons, profiles, topology)
 	s.offers = slices.Clone(s.listed)
 	for i, o := range m.offers {
 		if !m.offering(o).Available {
@@ -114,8 +114,9 @@ func newShop(p *world.Pool, m *market, d *dims, daemons []world.Daemon, profiles
 }
 
 // compileRequirements narrows the offers by what the pool itself asks for and
-// finds the keys that it leaves open.
-func (s *shop) compileRequirements(daemons []world.Daemon, profiles []*profile) {
+// finds the keys that it leaves open. topology lists the values of labels by which
+// pods want to be together or apart.
+func (s *shop) compileRequirements(daemons []world.Daemon, profiles []*profile, topology []label.Requirement) {
 	reqs := normal(s.pool.Requirements)
 	for _, r := range label.FromLabels(s.pool.Labels) {
 		if s.market.decides(r.Key) {
@@ -138,6 +139,7 @@ func (s *shop) compileRequirements(daemons []world.Daemon, profiles []*profile) 
 	}
 	slices.Sort(s.open)
 	named := map[string][]label.Requirement{}
+	collect(named, topology)
 	for _, p := range profiles {
 		collect(named, p.ways...)
 	}

@@ -94,6 +94,7 @@ func compile(s *world.Snapshot, opt Options) *problem {
 	if p.book != nil {
 		p.ground = newGround(p.book, nodes, p.places)
 	}
+	topology := p.book.domains(nodes)
 	pools := slices.Clone(s.Pools)
 	world.SortPools(pools)
 	markets := map[world.CatalogKey]*market{}
@@ -108,7 +109,7 @@ func compile(s *world.Snapshot, opt Options) *problem {
 			markets[pools[i].Catalog] = m
 			stats.Offers += len(m.offers)
 		}
-		shop := newShop(&pools[i], m, &p.d, daemons, profiles, stats)
+		shop := newShop(&pools[i], m, &p.d, daemons, profiles, topology, stats)
 		if !s.Policy.RelaxMinValues {
 			shop.insist(profiles)
 		}

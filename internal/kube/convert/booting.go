@@ -47,17 +47,25 @@ func Booting(r world.Record, c world.Catalog) world.Node {
 	return n
 }
 
-// Options are the instance types of the catalogue that the machine may become;
-// the one that it is, if that is decided.
+// Options are the instance types of the catalogue that the machine may become:
+// those that are offered, now or ever, where it may be; the one that it is, if
+// that is decided.
 func Options(r world.Record, c world.Catalog) []*world.InstanceType {
 	var out []*world.InstanceType
 	for i := range c.Types {
 		t := &c.Types[i]
-		if decided := r.Labels[label.InstanceType]; decided == t.Name || decided == "" && allows(r, label.InstanceType, t.Name) {
+		if decided := r.Labels[label.InstanceType]; decided == t.Name || decided == "" && allows(r, label.InstanceType, t.Name) && offered(r, t) {
 			out = append(out, t)
 		}
 	}
 	return out
+}
+
+// offered reports whether the type is offered where the machine may be.
+func offered(r world.Record, t *world.InstanceType) bool {
+	return slices.ContainsFunc(t.Offerings, func(o world.Offering) bool {
+		return allows(r, label.Zone, o.Zone) && allows(r, label.CapacityType, o.CapacityType)
+	})
 }
 
 // allows reports whether the requirements of the record on the key hold for the
