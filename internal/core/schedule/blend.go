@@ -17,17 +17,15 @@ type pattern struct {
 // blend is a linear programme: which patterns, in fractions, hold all pods for
 // the least money. It has one row per class. The first patterns are those that
 // were bought one by one; more are made where its shadow prices say that they
-// would pay (column generation). It is solved by the revised simplex method.
+// would pay (column generation).
 type blend struct {
-	pk     *packer
-	row    []int // per class; -1 where nothing is left
-	class  []int // per row
-	pool   []pattern
-	basis  []int // per row: an index into pool, or -1 for a surplus
-	binv   [][]float64
-	x, y   []float64 // per row: how much of its pattern, and the shadow price
-	column []float64
-	steps  int // that may still be taken
+	pk    *packer
+	row   []int // per class; -1 where nothing is left
+	class []int // per row
+	pool  []pattern
+	basis []int // per row: an index into pool, or -1 for a surplus
+	*simplex
+	steps int // that may still be taken
 }
 
 const (
@@ -71,16 +69,16 @@ func newBlend(pk *packer, first []purchase) *blend {
 	}
 	k := len(x.class)
 	x.steps = blendWork / (k * k)
-	x.x, x.y, x.column, x.basis = make([]float64, k), make([]float64, k), make([]float64, k), make([]int, k)
+	x.basis = make([]int, k)
 	x.singles()
 	for _, b := range first {
-		x.add(b.group, b.offer, b.fill)
+		x.keep(b.group, b.offer, b.fill)
 	}
 	return x
 }
 
-// add puts a fill into the pool.
-func (x *blend) add(g *candidates, offer int, fill []portion) {
+// keep puts a fill into the pool.
+func (x *blend) keep(g *candidates, offer int, fill []portion) {
 	p := pattern{g, offer, cost(x.pk.shop.market.offers[offer], x.pk.policy), slices.Clone(fill)}
 	x.pool = append(x.pool, p)
 }
@@ -110,16 +108,13 @@ func (x *blend) singles() {
 			}
 		}
 	}
+	var demand, unit, price []float64
 	for r, p := range best {
 		x.pool = append(x.pool, p)
 		x.basis[r] = r
-		row := make([]float64, len(x.class))
-		n := float64(p.fill[0].n)
-		row[r] = 1 / n
-		x.binv = append(x.binv, row)
-		x.x[r] = float64(pk.left[x.class[r]]) / n
-		x.y[r] = p.cost / n
+		demand, unit, price = append(demand, float64(pk.left[x.class[r]])), append(unit, float64(p.fill[0].n)), append(price, p.cost)
 	}
+	x.simplex = newSimplex(demand, unit, price)
 }
 
 func (x *blend) solve() {
@@ -143,13 +138,8 @@ func (x *blend) step() bool {
 	if x.steps--; x.steps < 0 {
 		return false
 	}
-	surplus := -1
-	for r, y := range x.y {
-		if y < -1e-7 && (surplus < 0 || y < x.y[surplus]) {
-			surplus = r
-		}
-	}
 	enter, gain := -1, 1+1e-5
+	surplus := x.overpaid(1e-7)
 	if surplus < 0 {
 		for i := range x.pool {
 			if p := &x.pool[i]; x.worth(p) > gain*p.cost {
@@ -160,19 +150,11 @@ func (x *blend) step() bool {
 			return false
 		}
 	}
-	reduced := x.enter(enter, surplus)
-	leave, least := -1, math.Inf(1)
-	for r, c := range x.column {
-		if c > 1e-9 && x.x[r]/c < least {
-			leave, least = r, x.x[r]/c
-		}
+	leave := x.swap(x.enter(enter, surplus))
+	if leave >= 0 {
+		x.basis[leave] = enter
 	}
-	if leave < 0 {
-		return false
-	}
-	x.pivot(leave, reduced)
-	x.basis[leave] = enter
-	return true
+	return leave >= 0
 }
 
 func (x *blend) worth(p *pattern) float64 {
@@ -187,41 +169,14 @@ func (x *blend) worth(p *pattern) float64 {
 // it costs less what it is worth.
 func (x *blend) enter(enter, surplus int) (reduced float64) {
 	if enter < 0 {
-		for r, b := range x.binv {
-			x.column[r] = -b[surplus]
-		}
+		x.add(surplus, -1)
 		return x.y[surplus]
 	}
 	p := &x.pool[enter]
-	clear(x.column)
 	for _, f := range p.fill {
-		at, n := x.row[p.group.members[f.member].class], float64(f.n)
-		for r, b := range x.binv {
-			x.column[r] += b[at] * n
-		}
+		x.add(x.row[p.group.members[f.member].class], float64(f.n))
 	}
 	return p.cost - x.worth(p)
-}
-
-func (x *blend) pivot(leave int, reduced float64) {
-	b, at := x.binv[leave], x.column[leave]
-	for j := range b {
-		b[j] /= at
-	}
-	x.x[leave] /= at
-	for r, f := range x.column {
-		if r == leave || f == 0 {
-			continue
-		}
-		row := x.binv[r]
-		for j, v := range b {
-			row[j] -= f * v
-		}
-		x.x[r] -= f * x.x[leave]
-	}
-	for j, v := range b {
-		x.y[j] += reduced * v
-	}
 }
 
 // generate makes new patterns at the present shadow prices: in each group the
@@ -246,7 +201,7 @@ func (x *blend) generate() (made int) {
 			}
 		}
 		if best >= 0 {
-			x.add(g, best, fill)
+			x.keep(g, best, fill)
 			made++
 		}
 	}

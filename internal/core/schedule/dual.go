@@ -91,7 +91,7 @@ func (a *appraiser) run() {
 // dual is a linear programme: the cheapest fractional mix of offers whose
 // capacity covers what all groups ask for, each from the offers that it may
 // use. Its shadow prices are the unit prices, one per group and resource. It is
-// solved by the revised simplex method with one row per group and resource;
+// solved by the simplex method with one row per group and resource;
 // the columns (an offer, with every resource given to the group that pays most
 // for it) are made when they are needed.
 type dual struct {
@@ -101,10 +101,7 @@ type dual struct {
 	row    [][]int // per group and resource; -1 where nothing is asked for
 	scale  []float64
 
-	binv     [][]float64 // inverse of the basis
-	x, price []float64   // values and prices of the basic columns
-	y        []float64   // shadow prices
-	column   []float64
+	*simplex
 }
 
 // userKind is the offers that the same groups may use, without those that a
@@ -169,7 +166,9 @@ func roomier(a, b []int64) bool {
 }
 
 // reset begins anew with what the groups ask for now. Rows are scaled to a
-// demand of 1; artificial columns come first.
+// demand of 1. Every row's first column is the machine that costs least for a
+// unit of its resource, as though nobody paid for the others: no shadow price
+// can be higher.
 func (p *dual) reset() {
 	p.scale = p.scale[:0]
 	for i, g := range p.groups {
@@ -182,50 +181,54 @@ func (p *dual) reset() {
 		}
 	}
 	k := len(p.scale)
-	p.binv, p.x, p.price = make([][]float64, k), make([]float64, k), make([]float64, k)
-	p.y, p.column = make([]float64, k), make([]float64, k)
-	for i := range p.binv {
-		p.binv[i] = make([]float64, k)
-		p.binv[i][i], p.x[i], p.price[i] = 1, 1, 1e18
+	ones, price := slices.Repeat([]float64{1}, k), slices.Repeat([]float64{math.Inf(1)}, k)
+	for _, u := range p.kinds {
+		n := len(u.best)
+		for d := range n {
+			rate := math.Inf(1)
+			for o, c := range u.cost {
+				rate = min(rate, c/max(1e-9, u.room[o*n+d]))
+			}
+			for _, g := range u.users {
+				if r := p.row[g][d]; r >= 0 {
+					price[r] = min(price[r], rate*p.scale[r])
+				}
+			}
+		}
 	}
+	p.simplex = newSimplex(ones, ones, price)
 }
 
 func (p *dual) solve() {
 	for range 20 * len(p.scale) {
-		p.shadow()
 		kind, enter := p.cheapest()
-		surplus := -1
-		if enter < 0 {
-			for j, y := range p.y {
-				if y < -1e-9 && (surplus < 0 || y < p.y[surplus]) {
-					surplus = j
+		reduced := 0.0
+		if enter >= 0 {
+			reduced = kind.cost[enter]
+			for d, r := range kind.payer {
+				if r >= 0 {
+					amount := kind.room[enter*len(kind.payer)+d] / p.scale[r]
+					p.add(r, amount)
+					reduced -= p.y[r] * amount
 				}
 			}
-			if surplus < 0 {
+		} else {
+			r := p.overpaid(1e-9)
+			if r < 0 {
 				break
 			}
+			p.add(r, -1)
+			reduced = p.y[r]
 		}
-		if !p.step(kind, enter, surplus) {
+		if p.swap(reduced) < 0 {
 			break
 		}
 	}
-	p.shadow()
 	for i, g := range p.groups {
 		g.unit = make([]float64, len(g.total))
 		for d, r := range p.row[i] {
 			if r >= 0 {
 				g.unit[d] = max(0, p.y[r]) / g.total[d]
-			}
-		}
-	}
-}
-
-func (p *dual) shadow() {
-	clear(p.y)
-	for i, price := range p.price {
-		if price != 0 {
-			for j, b := range p.binv[i] {
-				p.y[j] += price * b
 			}
 		}
 	}
@@ -264,56 +267,4 @@ func (p *dual) cheapest() (kind *userKind, offer int) {
 		}
 	}
 	return kind, offer
-}
-
-// step brings an offer, or the surplus of a row, into the basis.
-func (p *dual) step(kind *userKind, enter, surplus int) bool {
-	entering := 0.0
-	clear(p.column)
-	add := func(row int, v float64) {
-		for i := range p.column {
-			p.column[i] += p.binv[i][row] * v
-		}
-	}
-	if enter >= 0 {
-		entering = kind.cost[enter]
-		for d, r := range kind.payer {
-			if r >= 0 {
-				add(r, kind.room[enter*len(kind.payer)+d]/p.scale[r])
-			}
-		}
-	} else {
-		add(surplus, -1)
-	}
-	leave, least := -1, math.Inf(1)
-	for i, c := range p.column {
-		if c > 1e-10 && p.x[i]/c < least {
-			leave, least = i, p.x[i]/c
-		}
-	}
-	if leave < 0 {
-		return false
-	}
-	p.pivot(leave)
-	p.price[leave] = entering
-	return true
-}
-
-// pivot puts the entering column into the basis at row r.
-func (p *dual) pivot(r int) {
-	at := p.column[r]
-	for j := range p.binv[r] {
-		p.binv[r][j] /= at
-	}
-	p.x[r] /= at
-	for i := range p.binv {
-		if f := p.column[i]; i != r && f != 0 {
-			for j, b := range p.binv[r] {
-				if b != 0 {
-					p.binv[i][j] -= f * b
-				}
-			}
-			p.x[i] -= f * p.x[r]
-		}
-	}
 }

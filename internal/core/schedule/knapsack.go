@@ -12,11 +12,20 @@ import (
 type knapsack struct {
 	*stock
 	members []member
-	orders  [][]int // members, best first, for several rents
+	orders  []order
+	room    []float64 // kept from fill to fill
+	trial   []portion
 
 	// For a bound, by the first order:
 	rent        []float64
 	paid, worth []float64 // sums of rent and value up to each member
+}
+
+// order is members, those first that are worth most for what they take.
+type order struct {
+	members []int
+	need    []float64 // what a pod asks for, per member and resource
+	least   []float64 // the least that it or any later member asks for
 }
 
 // leans are the rents of the first resource, relative to what the market asks.
@@ -31,7 +40,7 @@ func newKnapsack(s *stock, members []member, rent []float64) *knapsack {
 	k := &knapsack{stock: s, members: members, rent: rent}
 	pays, density := make([]float64, len(members)), make([]float64, len(members))
 	for _, lean := range leans {
-		order := make([]int, 0, len(members))
+		by := make([]int, 0, len(members))
 		for i, m := range members {
 			if s.left[m.class] == 0 {
 				continue
@@ -44,15 +53,15 @@ func newKnapsack(s *stock, members []member, rent []float64) *knapsack {
 				pays[i] += rent[d] * a
 			}
 			density[i] = s.value[m.class] / pays[i]
-			order = append(order, i)
+			by = append(by, i)
 		}
-		slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(density[b], density[a]), cmp.Compare(a, b)) })
-		k.orders = append(k.orders, order)
+		slices.SortFunc(by, func(a, b int) int { return cmp.Or(cmp.Compare(density[b], density[a]), cmp.Compare(a, b)) })
+		k.orders = append(k.orders, s.ordered(members, by))
 		if lean != 1 {
 			continue
 		}
 		paid, worth := 0.0, 0.0
-		for _, i := range order {
+		for _, i := range by {
 			c := members[i].class
 			n := float64(s.left[c])
 			paid, worth = paid+pays[i]*n, worth+s.value[c]*n
@@ -60,6 +69,20 @@ func newKnapsack(s *stock, members []member, rent []float64) *knapsack {
 		}
 	}
 	return k
+}
+
+func (s *stock) ordered(members []member, by []int) order {
+	n := len(s.dims)
+	o := order{by, make([]float64, 0, len(by)*n), make([]float64, len(by)*n)}
+	for _, i := range by {
+		o.need = append(o.need, s.requestOf(members[i].class)...)
+	}
+	for i := len(o.need) - 1; i >= 0; i-- {
+		if o.least[i] = o.need[i]; i+n < len(o.need) {
+			o.least[i] = min(o.least[i], o.least[i+n])
+		}
+	}
+	return o
 }
 
 // bound is what any fill of the room can be worth at most: the rent for it,
@@ -83,39 +106,53 @@ func (k *knapsack) bound(room []float64) float64 {
 // best returns the best of several fills of the room. open is called before
 // each of them.
 func (k *knapsack) best(total []float64, open func()) (best []portion, most float64) {
-	room := make([]float64, len(total))
-	out := make([]portion, 0, len(k.members))
-	for _, order := range k.orders {
-		for skip := range skips {
-			copy(room, total)
+	for i := range k.orders {
+		for skip := range min(skips, len(k.orders[i].members)) {
 			open()
-			out = out[:0]
-			var masks []label.Mask
-			worth := 0.0
-			for _, i := range order[min(skip, len(order)):] {
-				c, way := k.members[i].class, k.members[i].way
-				r := k.requestOf(c)
-				m := howMany(k.left[c], r, room)
-				if m == 0 {
-					continue
-				}
-				both, ok := meet(masks, way.masks)
-				if m = min(m, k.bears(c)); !ok || m == 0 {
-					continue
-				}
-				masks = both
-				k.seat(c, m)
-				for d := range room {
-					room[d] -= float64(m) * r[d]
-				}
-				worth += float64(m) * k.value[c]
-				out = append(out, portion{i, m})
-			}
-			k.stats.Evaluations += int64(len(order))
-			if worth > most {
-				best, most = append(best[:0], out...), worth
+			if worth := k.try(total, &k.orders[i], skip); worth > most {
+				best, most = append(best[:0], k.trial...), worth
 			}
 		}
 	}
 	return best, most
+}
+
+// try fills the room in order, without the first few.
+func (k *knapsack) try(total []float64, o *order, skip int) (worth float64) {
+	k.room, k.trial = append(k.room[:0], total...), k.trial[:0]
+	room, n := k.room, len(total)
+	var masks []label.Mask
+	for i := skip; i < len(o.members); i++ {
+		k.stats.Evaluations++
+		if !seats(room, o.need[i*n:i*n+n]) {
+			if !seats(room, o.least[i*n:i*n+n]) {
+				break
+			}
+			continue
+		}
+		c, way := k.members[o.members[i]].class, k.members[o.members[i]].way
+		both, ok := meet(masks, way.masks)
+		m := min(howMany(k.left[c], k.requestOf(c), room), k.bears(c))
+		if !ok || m == 0 {
+			continue
+		}
+		masks = both
+		k.seat(c, m)
+		for d, r := range k.requestOf(c) {
+			room[d] -= float64(m) * r
+		}
+		worth += float64(m) * k.value[c]
+		k.trial = append(k.trial, portion{o.members[i], m})
+	}
+	return worth
+}
+
+// seats reports whether the room holds a request.
+func seats(room, request []float64) bool {
+	for d, r := range request {
+		if r > room[d] {
+			return false
+		}
+	}
+	return true
 }
