@@ -12,6 +12,8 @@ import (
 // startCloud serves the simulated EC2 on a free port for the life of the lab.
 func (l *Lab) startCloud(life context.Context) error {
 	l.Cloud = ec2.New(l.opt.Cloud)
+	// As EKS would, it tells those who make nodes about the cluster.
+	l.Cloud.Edit(func(w *ec2.World) { w.Clusters = append(w.Clusters, ec2.Cluster{Name: ClusterName}) })
 	url, failed := make(chan string, 1), make(chan error, 1)
 	l.work.Go(func() error {
 		err := l.Cloud.Serve(life, "127.0.0.1:0", func(u string) { url <- u })
@@ -54,7 +56,7 @@ func (l *Lab) machine(i ec2.Instance) boot.Machine {
 		PrivateDNS: i.PrivateDNS, PrivateIP: i.PrivateIP, UserData: i.UserData,
 		Arch: "amd64", VCPU: i.Row.VCPU, MemoryMiB: i.Row.MemoryMiB,
 		MaxENIs: i.Row.MaxENIs, IPv4PerENI: i.Row.IPv4PerENI,
-		RootGiB: l.rootGiB(i.ID), Devices: devices(i.Row),
+		Disks: l.disks(i.ID), LocalGB: i.Row.LocalNVMeGB, Devices: devices(i.Row),
 	}
 	if slices.Contains(i.Row.Arch, "arm64") {
 		m.Arch = "arm64"
@@ -62,27 +64,21 @@ func (l *Lab) machine(i ec2.Instance) boot.Machine {
 	return m
 }
 
-const (
-	rootDevice     = "/dev/xvda" // of Amazon Linux 2
-	defaultRootGiB = 20
-)
-
-// rootGiB is the size of the machine's root volume.
-func (l *Lab) rootGiB(id string) int64 {
+// disks has the size in GiB of each volume of the machine, by device.
+func (l *Lab) disks(id string) map[string]int64 {
 	out, err := ec2.Call(l.Cloud, &ec2.DescribeVolumesInput{
 		Filters: []ec2.Filter{{Name: "attachment.instance-id", Values: []string{id}}},
 	})
 	if err != nil {
-		return defaultRootGiB
+		return nil
 	}
+	found := map[string]int64{}
 	for _, v := range out.Volumes {
 		for _, a := range v.Attachments {
-			if a.Device == rootDevice && v.Size > 0 {
-				return v.Size
-			}
+			found[a.Device] = v.Size
 		}
 	}
-	return defaultRootGiB
+	return found
 }
 
 // devices are the extended resources that the machine's device plugins would

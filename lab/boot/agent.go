@@ -1,7 +1,7 @@
 // Package boot plays the machines of the simulated cloud: an instance that
-// starts to run reads its user data the way an Amazon Linux 2 image does and
-// registers a Node with what it finds there and with the machine's real
-// capacity. It also plays the two components that know about machines from
+// starts to run reads its user data the way its image does (Amazon Linux 2,
+// Amazon Linux 2023, Bottlerocket) and registers a Node with what it finds there
+// and with the machine's real capacity. It also plays the two components that know about machines from
 // outside, the cloud controller and the device plugins.
 //
 // Heartbeats and pods are kwok's part. User data is parsed, never run.

@@ -34,7 +34,7 @@ func m6a() Machine {
 	return Machine{
 		ID: "i-0123", Type: "m6a.xlarge", Region: "us-west-2", Zone: "us-west-2b",
 		PrivateDNS: "IP-10-0-0-7.us-west-2.compute.internal", PrivateIP: "10.0.0.7", UserData: userData,
-		Arch: "amd64", VCPU: 4, MemoryMiB: 16384, MaxENIs: 4, IPv4PerENI: 15, RootGiB: 20,
+		Arch: "amd64", VCPU: 4, MemoryMiB: 16384, MaxENIs: 4, IPv4PerENI: 15, Disks: map[string]int64{"/dev/xvda": 20},
 	}
 }
 

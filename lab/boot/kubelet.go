@@ -145,29 +145,26 @@ func parseTaints(text string) ([]corev1.Taint, error) {
 	return taints, nil
 }
 
-// Numbers of the bootstrap program of Amazon Linux 2.
+// Numbers of the programs that configure the kubelet; they are the same in all
+// images.
 const (
 	kubeReservedEphemeral = "1Gi"
 	defaultMaxPods        = 110 // of the kubelet
 )
 
-// bootstrapConfig fills in what the bootstrap program writes into the kubelet's
-// configuration file; arguments given to the kubelet win.
-func bootstrapConfig(k Kubelet, b Bootstrap, m Machine) Kubelet {
-	eniPods := m.MaxENIs*(m.IPv4PerENI-1) + 2
-	if k.MaxPods == 0 {
-		k.MaxPods = defaultMaxPods
-		if b.UseMaxPods {
-			k.MaxPods = eniPods
-		}
-	}
+// eniPods is how many pods the network interfaces have addresses for.
+func (m Machine) eniPods() int64 { return m.MaxENIs*(m.IPv4PerENI-1) + 2 }
+
+// complete fills in what the image writes into the kubelet's configuration where
+// the user data does not say it. Memory is reserved for that many pods.
+func (k Kubelet) complete(m Machine, pods int64) Kubelet {
 	if k.PodsPerCore > 0 {
 		k.MaxPods = min(k.MaxPods, k.PodsPerCore*m.VCPU)
 	}
 	if k.KubeReserved == nil {
 		k.KubeReserved = map[string]string{
 			"cpu":               fmt.Sprintf("%dm", cpuReserved(m.VCPU*1000)),
-			"memory":            fmt.Sprintf("%dMi", 11*eniPods+255),
+			"memory":            fmt.Sprintf("%dMi", 11*pods+255),
 			"ephemeral-storage": kubeReservedEphemeral,
 		}
 	}

@@ -25,8 +25,10 @@ type Machine struct {
 	MemoryMiB  int64
 	MaxENIs    int64
 	IPv4PerENI int64
-	// RootGiB is the size of the root volume.
-	RootGiB int64
+	// Disks has the size in GiB of each volume, by device.
+	Disks map[string]int64
+	// LocalGB is the size, in GB, of the disks that belong to the machine's type.
+	LocalGB int64
 	// Devices are extended resources that a device plugin announces once it
 	// runs, such as nvidia.com/gpu.
 	Devices map[string]int64
@@ -36,6 +38,9 @@ type Machine struct {
 // firmware and kernel take the rest.
 const DefaultMemoryPercent = 95
 
+// defaultGiB is the size of a volume that nobody has told.
+const defaultGiB = 20
+
 // uninitialized is the taint that stays until the cloud controller has labelled
 // the node.
 var uninitialized = corev1.Taint{Key: "node.cloudprovider.kubernetes.io/uninitialized", Value: "true", Effect: corev1.TaintEffectNoSchedule}
@@ -43,16 +48,12 @@ var uninitialized = corev1.Taint{Key: "node.cloudprovider.kubernetes.io/uninitia
 // NewNode is the Node that the machine's kubelet registers, before the cloud
 // controller has seen it.
 func NewNode(m Machine, memoryPercent int64, version string) (*corev1.Node, error) {
-	bootstrap, err := ParseUserData(m.UserData)
+	system, err := Boot(m)
 	if err != nil {
 		return nil, err
 	}
-	kubelet, err := ParseKubelet(bootstrap.KubeletArgs)
-	if err != nil {
-		return nil, err
-	}
-	kubelet = bootstrapConfig(kubelet, bootstrap, m)
-	capacity := m.capacity(kubelet.MaxPods, memoryPercent)
+	kubelet := system.Kubelet
+	capacity := m.capacity(kubelet.MaxPods, memoryPercent, system)
 	allocatable, err := kubelet.allocatable(capacity)
 	if err != nil {
 		return nil, err
@@ -86,20 +87,27 @@ func NewNode(m Machine, memoryPercent int64, version string) (*corev1.Node, erro
 			}},
 			NodeInfo: corev1.NodeSystemInfo{
 				MachineID: m.ID, SystemUUID: m.ID, BootID: m.ID,
-				Architecture: m.Arch, OperatingSystem: "linux", OSImage: "Amazon Linux 2",
-				KernelVersion: "5.10.0-lab.amzn2", KubeletVersion: version, KubeProxyVersion: version,
-				ContainerRuntimeVersion: bootstrap.ContainerRuntime + "://1.7",
+				Architecture: m.Arch, OperatingSystem: "linux", OSImage: system.Name,
+				KernelVersion: "6.1.0-lab", KubeletVersion: version, KubeProxyVersion: version,
+				ContainerRuntimeVersion: system.Runtime + "://1.7",
 			},
 		},
 	}, nil
 }
 
-func (m Machine) capacity(pods, memoryPercent int64) corev1.ResourceList {
+func (m Machine) capacity(pods, memoryPercent int64, s System) corev1.ResourceList {
 	memory := m.MemoryMiB << 20 * memoryPercent / 100
+	storage := int64(defaultGiB) << 30
+	if size := m.Disks[s.Storage]; size > 0 {
+		storage = size << 30
+	}
+	if s.JoinsDisks && m.LocalGB > 0 {
+		storage = m.LocalGB * 1e9
+	}
 	return corev1.ResourceList{
 		corev1.ResourceCPU:              *resource.NewQuantity(m.VCPU, resource.DecimalSI),
 		corev1.ResourceMemory:           *resource.NewQuantity(memory>>10<<10, resource.BinarySI),
-		corev1.ResourceEphemeralStorage: *resource.NewQuantity(m.RootGiB<<30, resource.BinarySI),
+		corev1.ResourceEphemeralStorage: *resource.NewQuantity(storage, resource.BinarySI),
 		corev1.ResourcePods:             *resource.NewQuantity(pods, resource.DecimalSI),
 		"hugepages-1Gi":                 *resource.NewQuantity(0, resource.BinarySI),
 		"hugepages-2Mi":                 *resource.NewQuantity(0, resource.BinarySI),

@@ -25,6 +25,7 @@ type Bootstrap struct {
 	UseMaxPods       bool   // let the number of network interfaces decide
 	ContainerRuntime string
 	DNS              string
+	LocalDisks       string
 	KubeletArgs      []string
 }
 
@@ -48,11 +49,34 @@ func ParseUserData(data string) (Bootstrap, error) {
 	return Bootstrap{}, fmt.Errorf("user data: none of %d shell scripts calls %s; the machine does not join", len(scripts), bootstrapProgram)
 }
 
-// shellScripts returns the shell scripts of user data in order: the parts of a
-// MIME multipart document, or the whole if it is a script itself.
+// shellScripts returns the shell scripts of user data in order.
 func shellScripts(data string) ([]string, error) {
+	parts, err := partsOf(data)
+	if err != nil {
+		return nil, err
+	}
+	var scripts []string
+	for _, p := range parts {
+		if p.kind == shellScript {
+			scripts = append(scripts, p.text)
+		}
+	}
+	return scripts, nil
+}
+
+// Content types of parts that machines act on.
+const (
+	shellScript = "text/x-shellscript"
+	nodeConfig  = "application/node.eks.aws"
+)
+
+// part is a piece of user data.
+type part struct{ kind, text string }
+
+// partsOf takes user data apart: a MIME multipart document, or a script.
+func partsOf(data string) ([]part, error) {
 	if strings.HasPrefix(data, "#!") {
-		return []string{data}, nil
+		return []part{{shellScript, data}}, nil
 	}
 	message, err := mail.ReadMessage(strings.NewReader(data))
 	if err != nil {
@@ -65,27 +89,26 @@ func shellScripts(data string) ([]string, error) {
 	if !strings.HasPrefix(kind, "multipart/") {
 		return nil, fmt.Errorf("Content-Type %q is not multipart", kind)
 	}
-	var scripts []string
+	var out []part
 	parts := multipart.NewReader(message.Body, params["boundary"])
 	for {
-		part, err := parts.NextPart()
+		next, err := parts.NextPart()
 		if errors.Is(err, io.EOF) {
-			return scripts, nil
+			return out, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("MIME part %d: %w", len(scripts)+1, err)
+			return nil, fmt.Errorf("MIME part %d: %w", len(out)+1, err)
 		}
-		var body io.Reader = part
-		if strings.EqualFold(part.Header.Get("Content-Transfer-Encoding"), "base64") {
-			body = base64.NewDecoder(base64.StdEncoding, part)
+		var body io.Reader = next
+		if strings.EqualFold(next.Header.Get("Content-Transfer-Encoding"), "base64") {
+			body = base64.NewDecoder(base64.StdEncoding, next)
 		}
 		text, err := io.ReadAll(body)
 		if err != nil {
-			return nil, fmt.Errorf("MIME part %d: %w", len(scripts)+1, err)
+			return nil, fmt.Errorf("MIME part %d: %w", len(out)+1, err)
 		}
-		if kind, _, _ := mime.ParseMediaType(part.Header.Get("Content-Type")); kind == "text/x-shellscript" {
-			scripts = append(scripts, string(text))
-		}
+		kind, _, _ := mime.ParseMediaType(next.Header.Get("Content-Type"))
+		out = append(out, part{kind, string(text)})
 	}
 }
 
@@ -143,6 +166,8 @@ func parseBootstrap(words []string) (Bootstrap, error) {
 			b.ContainerRuntime = value
 		case "--dns-cluster-ip":
 			b.DNS = value
+		case "--local-disks":
+			b.LocalDisks = value
 		case "--kubelet-extra-args":
 			b.KubeletArgs = strings.Fields(value)
 		case "--ip-family", "--service-ipv6-cidr", "--pause-container-version", "--docker-config-json":
