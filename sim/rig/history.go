@@ -48,8 +48,11 @@ func (h *History) Launched(instance string) { h.add(cases.Launched, instance, 0)
 // Nodes are the names of all nodes that there ever were.
 func (h *History) Nodes() []string { return slices.Sorted(maps.Keys(h.known)) }
 
-// Begin makes now the time from which times are counted.
-func (h *History) Begin() { h.start = h.rig.clock }
+// Begin forgets what has happened, and counts time from now.
+func (h *History) Begin() {
+	h.start = h.rig.clock
+	h.Events, h.Calls, h.Texts, h.Lines = nil, nil, nil, nil
+}
 
 func (h *History) since() time.Duration { return h.rig.clock.Sub(h.start) }
 

@@ -33,7 +33,7 @@ type Process struct {
 	cache   *kube.Cache
 	cloud   *face
 	log     logr.Logger
-	parts   []part
+	parts   []work
 	planner *loop
 	// skew is how wrong its clock is.
 	skew time.Duration
@@ -57,7 +57,7 @@ func (r *Rig) Start() *Process {
 		Settings: func() settings.Settings { return r.opt.Settings },
 		Events:   recorder{p}, Metrics: prometheus.NewRegistry(), Now: p.now, Log: p.log,
 	})
-	p.parts = []part{&delivery{p}}
+	p.parts = []work{&delivery{p}}
 	p.loops()
 	for _, rec := range p.All.Reconcilers {
 		p.feed(rec)
@@ -69,13 +69,14 @@ func (r *Rig) Start() *Process {
 
 // loops are the parts that run when their time has come.
 func (p *Process) loops() {
-	p.planner = &loop{p: p, name: "planner", pass: func(ctx context.Context) (time.Time, error) { return p.All.Planner.Pass(ctx) }}
+	p.All.Planner.Rests = func(h planner.Half) bool { return p.rig.Rest == h }
+	p.planner = &loop{p: p, title: "planner", pass: func(ctx context.Context) (time.Time, error) { return p.All.Planner.Pass(ctx) }}
 	p.parts = append(p.parts, p.planner,
-		&loop{p: p, name: "gc", pass: func(ctx context.Context) (time.Time, error) {
+		&loop{p: p, title: "gc", pass: func(ctx context.Context) (time.Time, error) {
 			err := p.All.Garbage.Pass(ctx)
 			return p.now().Add(gc.Interval), err
 		}},
-		&loop{p: p, name: "catalog", pass: func(ctx context.Context) (time.Time, error) { return p.All.Catalog.Pass(ctx), nil }},
+		&loop{p: p, title: "catalog", pass: func(ctx context.Context) (time.Time, error) { return p.All.Catalog.Pass(ctx), nil }},
 	)
 	for _, kind := range planner.Watched() {
 		p.handle(kind, func(old, now client.Object) {
@@ -87,7 +88,7 @@ func (p *Process) loops() {
 
 // feed makes changes that the cache shows wake a reconciler.
 func (p *Process) feed(rec feed.Reconciler) {
-	q := &queue{p: p, name: rec.Name, work: rec.Reconciler, failed: map[reconcile.Request]int{}}
+	q := &queue{p: p, title: rec.Name, work: rec.Reconciler, failed: map[reconcile.Request]int{}}
 	p.parts = append(p.parts, q)
 	for _, s := range rec.Sources {
 		p.handle(s.Kind, func(old, now client.Object) {
@@ -133,18 +134,20 @@ func (p *Process) ctx(part string) context.Context {
 
 // loop is a part with a time of its own.
 type loop struct {
-	p    *Process
-	name string
-	at   time.Time
-	pass func(context.Context) (time.Time, error)
+	p     *Process
+	title string
+	at    time.Time
+	pass  func(context.Context) (time.Time, error)
 }
+
+func (l *loop) name() string { return l.title }
 
 func (l *loop) next(time.Time) (time.Time, bool) { return l.at, true }
 
 func (l *loop) act() {
-	next, err := l.pass(l.p.ctx(l.name))
+	next, err := l.pass(l.p.ctx(l.title))
 	if err != nil && !l.p.dead {
-		l.p.rig.Log.trouble(l.name, "", err)
+		l.p.rig.Log.trouble(l.title, "", err)
 	}
 	// Whatever a pass wants, time goes on between two.
 	l.at = next.Add(-l.p.skew)
@@ -155,6 +158,8 @@ func (l *loop) act() {
 
 // delivery shows the process what has changed.
 type delivery struct{ p *Process }
+
+func (d *delivery) name() string { return "delivery" }
 
 func (d *delivery) next(now time.Time) (time.Time, bool) { return now, d.p.cache.Pending() > 0 }
 func (d *delivery) act()                                 { d.p.cache.Deliver(-1) }

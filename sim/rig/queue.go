@@ -19,7 +19,7 @@ const (
 // time for which it was asked.
 type queue struct {
 	p      *Process
-	name   string
+	title  string
 	work   reconcile.Reconciler
 	items  []item
 	failed map[reconcile.Request]int
@@ -46,6 +46,8 @@ func (q *queue) add(r reconcile.Request, at time.Time) {
 	q.items = slices.Insert(q.items, i, it)
 }
 
+func (q *queue) name() string { return q.title }
+
 func (q *queue) next(time.Time) (time.Time, bool) {
 	if len(q.items) == 0 {
 		return time.Time{}, false
@@ -65,14 +67,14 @@ func (q *queue) act() {
 	}
 	r := q.items[i].Request
 	q.items = slices.Delete(q.items, i, i+1)
-	result, err := q.work.Reconcile(q.p.ctx(q.name), r)
+	result, err := q.work.Reconcile(q.p.ctx(q.title), r)
 	if q.p.dead {
 		return
 	}
 	now := q.p.rig.clock
 	switch {
 	case err != nil:
-		q.p.rig.Log.trouble(q.name, r.String(), err)
+		q.p.rig.Log.trouble(q.title, r.String(), err)
 		q.again(r, now)
 	case result.RequeueAfter > 0:
 		delete(q.failed, r)
@@ -98,5 +100,5 @@ func (q *queue) String() string {
 	for i, it := range q.items {
 		names[i] = it.String()
 	}
-	return q.name + ": " + strings.Join(names, " ")
+	return q.title + ": " + strings.Join(names, " ")
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"karpenter/internal/aws"
+	"karpenter/internal/controller/planner"
 	"karpenter/internal/settings"
 	"karpenter/sim/ec2"
 	"karpenter/sim/kube"
@@ -54,6 +55,10 @@ type Rig struct {
 	// nothing, and the world goes on.
 	Process *Process
 	Frozen  bool
+	// Rest is the half of the planner that does nothing; empty: both work.
+	Rest planner.Half
+	// Idle are the names of controllers that do nothing.
+	Idle []string
 
 	interceptor Interceptor
 	parts       []part
@@ -68,6 +73,12 @@ type part interface {
 	next(now time.Time) (time.Time, bool)
 	// act does one thing.
 	act()
+}
+
+// work is a part of a process.
+type work interface {
+	part
+	name() string
 }
 
 // happening is something planned for a time.
@@ -168,7 +179,13 @@ func (r *Rig) acting() []part {
 	if r.Process == nil || r.Process.dead || r.Frozen {
 		return r.parts
 	}
-	return append(r.parts[:len(r.parts):len(r.parts)], r.Process.parts...)
+	out := slices.Clone(r.parts)
+	for _, p := range r.Process.parts {
+		if !slices.Contains(r.Idle, p.name()) {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 type happenings struct{ r *Rig }

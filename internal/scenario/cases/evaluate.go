@@ -373,7 +373,7 @@ func (e *evaluation) nodes() {
 		e.is(!e.s.gone(n) && !e.s.tainted(n), "kept: "+n, "gone %v, tainted %v", e.s.gone(n), e.s.tainted(n))
 	}
 	for _, n := range e.k.Exists {
-		e.is(e.s.node(n) != nil, "exists: "+n, "it is gone")
+		e.is(e.s.Node(n) != nil, "exists: "+n, "it is gone")
 	}
 	for _, n := range e.k.Removed {
 		e.is(e.s.gone(n), "removed: "+n, "it is there (tainted: %v)", e.s.tainted(n))
@@ -388,10 +388,10 @@ func (e *evaluation) nodes() {
 		e.is(e.k.RemovedCount.holds(len(gone)), "removedCount: "+e.k.RemovedCount.String(), "gone are %v", gone)
 	}
 	for _, n := range e.k.Tainted {
-		e.is(e.s.tainted(n) || e.s.node(n) == nil && e.s.happened(Tainted, n) > 0, "tainted: "+n, "it is not")
+		e.is(e.s.tainted(n) || e.s.Node(n) == nil && e.s.happened(Tainted, n) > 0, "tainted: "+n, "it is not")
 	}
 	for _, name := range sortedKeys(e.k.TaintsAbsent) {
-		n := e.s.node(name)
+		n := e.s.Node(name)
 		for _, key := range e.k.TaintsAbsent[name] {
 			has := n != nil && slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
 			e.is(n != nil && !has, "taintsAbsent: "+name+" "+key, "node there: %v, taint there: %v", n != nil, has)

@@ -101,7 +101,8 @@ type Text struct {
 	Words string
 }
 
-func (s *State) node(name string) *corev1.Node {
+// Node returns the node of this name, or nil.
+func (s *State) Node(name string) *corev1.Node {
 	for _, n := range s.Nodes {
 		if n.Name == name {
 			return n
@@ -111,7 +112,7 @@ func (s *State) node(name string) *corev1.Node {
 }
 
 func (s *State) claimOf(node string) *karpv1.NodeClaim {
-	n := s.node(node)
+	n := s.Node(node)
 	for _, c := range s.Claims {
 		if c.Status.NodeName == node || n != nil && n.Spec.ProviderID != "" && c.Status.ProviderID == n.Spec.ProviderID {
 			return c
@@ -161,7 +162,7 @@ func (s *State) domain(home, key string) string {
 	case "node", corev1.LabelHostname:
 		return home
 	}
-	if n := s.node(home); n != nil {
+	if n := s.Node(home); n != nil {
 		return n.Labels[key]
 	}
 	m := s.machine(home)
@@ -176,7 +177,7 @@ func (s *State) domain(home, key string) string {
 
 // gone reports whether a node is gone or on its way.
 func (s *State) gone(node string) bool {
-	n := s.node(node)
+	n := s.Node(node)
 	if n == nil || n.DeletionTimestamp != nil {
 		return true
 	}
@@ -190,7 +191,7 @@ func disruptionTaint(t corev1.Taint) bool {
 }
 
 func (s *State) tainted(node string) bool {
-	n := s.node(node)
+	n := s.Node(node)
 	return n != nil && (n.Spec.Unschedulable || slices.ContainsFunc(n.Spec.Taints, disruptionTaint))
 }
 

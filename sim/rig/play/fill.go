@@ -28,6 +28,7 @@ import (
 	"karpenter/internal/kube/dialect"
 	"karpenter/internal/kube/ledger"
 	"karpenter/internal/scenario/cases"
+	"karpenter/sim/cluster"
 	"karpenter/sim/ec2"
 	"karpenter/sim/rig"
 )
@@ -303,6 +304,9 @@ func (f *filling) pod(p *corev1.Pod) {
 				LastTransitionTime: p.CreationTimestamp, Message: "0 nodes are available"}}
 		}
 		return
+	}
+	if p.DeletionTimestamp != nil { // it takes as long as it may, or until the case says so
+		metav1.SetMetaDataAnnotation(&p.ObjectMeta, cluster.AnnotationShutdown, "1000000")
 	}
 	born := metav1.NewTime(f.c.Now.Add(-time.Hour))
 	if n := f.nodes[p.Spec.NodeName]; n != nil && !n.CreationTimestamp.IsZero() {

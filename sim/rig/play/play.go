@@ -13,6 +13,7 @@ import (
 
 	"karpenter/internal/aws"
 	"karpenter/internal/aws/launch"
+	"karpenter/internal/kube/nominate"
 	"karpenter/internal/scenario/cases"
 	"karpenter/internal/settings"
 	"karpenter/sim/cluster"
@@ -47,6 +48,9 @@ func (r *Report) Failed() (n int) {
 // joins is how long a machine takes to become a node where the case says
 // nothing.
 const joins = time.Minute
+
+// before is how long the controller has been running when a case begins.
+const before = time.Minute
 
 const forever = 10_000 * time.Hour
 
@@ -93,21 +97,22 @@ func (p *player) build(timeline bool) error {
 	set := settings.Default()
 	set.ClusterName = p.cluster()
 	p.rig = rig.New(rig.Options{
-		Seed: 1, Start: p.c.Now, Settings: set,
+		Seed: 1, Start: p.c.Now.Add(-before), Settings: set,
 		Cloud: ec2.Options{Region: regionName, Zones: p.c.Cloud.Zones, Account: account, World: &region, KeepTerminated: 1000 * time.Hour,
 			BootDelay: 5 * time.Second, JitterPercent: -1},
 		Shared: aws.Settings{
-			Cluster: launch.Cluster{Name: set.ClusterName, Endpoint: "https://api.case.test", CABundle: "Y2FzZQ==", Version: "1.33",
+			Cluster: launch.Cluster{Name: set.ClusterName, Endpoint: "https://api.case.test", CABundle: "Y2FzZQ==", Version: kubeVersion,
 				DefaultInstanceProfile: "node-profile", ENILimitedPodDensity: set.EnableENILimitedPodDensity},
 			VMMemoryOverheadPercent: set.VMMemoryOverheadPercent,
 		},
 	})
 	p.rig.Log.Keep = timeline
 	p.rig.Cloud.Subscribe(p.machineChanged)
-	if err := p.faults(); err != nil {
+	if err := p.fill(objects); err != nil {
 		return err
 	}
-	if err := p.fill(objects); err != nil {
+	p.warmUp()
+	if err := p.faults(); err != nil {
 		return err
 	}
 	p.env, err = cluster.New(p.rig.Kube, cluster.Options{
@@ -119,8 +124,20 @@ func (p *player) build(timeline bool) error {
 	}
 	p.rig.Add(&background{p: p})
 	p.registers = slices.ContainsFunc(p.c.Steps, func(s cases.Step) bool { return s.Register != "" })
-	p.rig.Start()
 	return nil
+}
+
+// warmUp lets the controller look at classes and pools before the case begins:
+// it has been running for a while.
+func (p *player) warmUp() {
+	keep := p.rig.Log.Keep
+	p.rig.Log.Keep = false
+	p.rig.Start()
+	p.rig.Idle = []string{"planner", "gc", "claim", "drain", "replace"}
+	p.rig.Run(p.c.Now)
+	p.rig.Idle = nil
+	p.rig.Log.Begin()
+	p.rig.Log.Keep = keep
 }
 
 func (p *player) cluster() string {
@@ -184,7 +201,8 @@ func (p *player) down(n *corev1.Node) bool {
 func (p *player) hold(pod *corev1.Pod) bool {
 	name, held := p.held[pod.Namespace+"/"+pod.Name]
 	if !held {
-		return false
+		node, ours := nominate.Of(pod) // by preemption, which waits for its victims
+		return node != "" && !ours
 	}
 	n := &corev1.Node{}
 	if err := p.get(n, "", name); err != nil {

@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	regionName = "case-region"
-	network    = "vpc-case"
+	regionName  = "case-region"
+	network     = "vpc-case"
+	kubeVersion = "1.33"
 	// all is a tag on everything that the class "std" selects.
 	all = "cases/std"
 	// account owns the images.
@@ -26,7 +27,7 @@ const (
 // regionOf makes the region of a case.
 func (p *player) regionOf() (ec2.World, error) {
 	c := &p.c.Cloud
-	w := ec2.World{VPCs: []ec2.VPC{{ID: network, CIDR: "10.0.0.0/8"}}}
+	w := ec2.World{VPCs: []ec2.VPC{{ID: network, CIDR: "10.0.0.0/8"}}, Clusters: []ec2.Cluster{{Name: p.cluster(), Version: kubeVersion}}}
 	w.Images, w.Parameters = ec2.StandardImages()
 	for i := range c.InstanceTypes {
 		t := &c.InstanceTypes[i]
@@ -114,7 +115,7 @@ func (p *player) images(w *ec2.World) {
 	list := p.c.Cloud.Images
 	if list == nil {
 		want := p.wanted("ami")
-		if len(want) == 0 {
+		if len(want) == 0 && p.wantedName() == "" {
 			return // the families' own will do
 		}
 		list = []cases.Image{{ID: "ami-case", Name: p.wantedName(), State: "available", Created: p.c.Now.AddDate(0, -1, 0), Tags: want}}
@@ -165,7 +166,7 @@ func (p *player) wantedName() string {
 			}
 		}
 	}
-	return "case"
+	return ""
 }
 
 func copyTags(into map[string]string, from any) {

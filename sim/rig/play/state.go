@@ -87,6 +87,7 @@ func (p *player) homes(s *cases.State) {
 			s.Homes[pod.String()] = home
 		}
 	}
+	planned := p.planned()
 	for _, pod := range s.Pods {
 		key := pod.Namespace + "/" + pod.Name
 		node, ours := nominate.Of(pod)
@@ -95,8 +96,30 @@ func (p *player) homes(s *cases.State) {
 			s.Homes[key] = pod.Spec.NodeName
 		case ours && s.Homes[key] == "":
 			s.Homes[key] = node
+		case s.Homes[key] == "" && planned[key] != "" && s.Node(planned[key]) != nil:
+			s.Homes[key] = planned[key]
 		}
 	}
+}
+
+// planned tells for which existing nodes pods were planned last, as they were
+// told: kube-scheduler may have to wait for others, and take the nomination back.
+func (p *player) planned() map[string]string {
+	out := map[string]string{}
+	for _, t := range p.rig.Log.Texts {
+		if len(t.About) != 1 || !strings.HasPrefix(t.About[0], "Pod/") {
+			continue
+		}
+		pod := strings.TrimPrefix(t.About[0], "Pod/")
+		node, onNode := strings.CutPrefix(t.Words, "Nominated: pod should run on node ")
+		switch {
+		case onNode:
+			out[pod] = node
+		case strings.HasPrefix(t.Words, "Nominated: "), strings.HasPrefix(t.Words, "FailedScheduling: "):
+			delete(out, pod)
+		}
+	}
+	return out
 }
 
 func (p *player) machines(s *cases.State, sets []appsv1.DaemonSet) {

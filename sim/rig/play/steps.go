@@ -14,6 +14,7 @@ import (
 
 	karpv1 "karpenter/api/v1"
 	"karpenter/internal/admission"
+	"karpenter/internal/controller/planner"
 	"karpenter/internal/kube/intent"
 	"karpenter/internal/scenario/cases"
 	"karpenter/sim/ec2"
@@ -26,6 +27,9 @@ var ctx = context.Background()
 // window and a launch, a look for machines to remove, or what every controller
 // wants at the moment.
 var lasts = map[string]time.Duration{"provision": 8 * time.Second, "disrupt": 5 * time.Second, "tick": 5 * time.Second}
+
+// rests is the half of the planner that a step is not about.
+var rests = map[string]planner.Half{"provision": planner.Down, "disrupt": planner.Up}
 
 // validation is how long a disruption pass may take to check what it has
 // decided.
@@ -110,6 +114,7 @@ func (p *player) step(s *cases.Step, end, latest time.Time) error {
 			p.crash(s.Crash)
 		}
 		p.rig.Frozen = false
+		p.rig.Rest = rests[s.Do]
 		p.rig.Run(end)
 		for s.Do == "disrupt" && p.rig.Now().Before(latest) && p.deciding() {
 			p.rig.Run(p.rig.Now().Add(time.Second))

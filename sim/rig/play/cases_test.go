@@ -1,0 +1,85 @@
+package play
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"karpenter/internal/scenario/cases"
+)
+
+// failing are the cases that do not pass yet, and why. One that passes must be
+// taken off the list.
+var failing = map[string]string{
+	"case-02-soft-spread-stray-zone-in-other-pool": "the pool says that no instance type has the zone, not that no subnet or offering has",
+	"case-22-host-port-taken-by-daemonset":         "the reason does not name the DaemonSet that takes the port",
+	"case-46-two-budgets-on-one-pod":               "an eviction that cannot succeed is tried again too soon",
+	"case-49-expired-node-with-immovable-pods":     "what holds a node is said in several events",
+	"case-58-detach-volumes-before-terminate":      "volumes of daemons that are evicted are waited for",
+	"case-59-same-price-is-no-reason":              "consolidation of several machines into one is not built",
+	"case-64-anti-affinity-keeps-the-nodes":        "consolidation is being built",
+	"case-65-node-promised-to-a-pending-pod":       "emptiness of NodePools is being built",
+	"case-67-budget-window-blocks-by-day":          "budgets with a schedule are being built",
+	"case-68-bad-image-must-not-eat-the-fleet":     "health of registration is not built",
+	"case-71-pinned-to-a-zone-without-capacity":    "the reason does not name the zone",
+	"case-76-instance-gone-and-address-reused":     "a machine that nobody launched by a token is not adopted",
+	"case-77-spot-interruption-notice":             "the interruption queue is not built",
+}
+
+func TestCases(t *testing.T) {
+	dirs, err := filepath.Glob("../../../test/cases/case-*")
+	if err != nil || len(dirs) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	for _, dir := range dirs {
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			c, err := cases.Read(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			report, err := Play(c, false)
+			why, known := failing[c.Name]
+			switch {
+			case known && (err != nil || report.Failed() > 0):
+				t.Skip("known: " + why)
+			case known:
+				t.Errorf("passes: take it off the list of failing cases (%s)", why)
+			case err != nil:
+				t.Fatal(err)
+			}
+			for _, r := range report.Results {
+				if !r.OK {
+					t.Errorf("%s %s: %s", r.At, r.Check, r.Why)
+				}
+			}
+		})
+	}
+	for name := range failing {
+		if !slices.ContainsFunc(dirs, func(d string) bool { return filepath.Base(d) == name }) {
+			t.Errorf("%s: is on the list of failing cases, and there is no such case", name)
+		}
+	}
+}
+
+// The same case gives the same history.
+func TestACaseGoesTheSameWayEachTime(t *testing.T) {
+	c, err := cases.Read("../../../test/cases/case-10-self-affinity-one-zone")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := Play(c, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		again, err := Play(c, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range first.Timeline {
+			if i >= len(again.Timeline) || first.Timeline[i] != again.Timeline[i] {
+				t.Fatalf("line %d differs: %q", i, first.Timeline[i])
+			}
+		}
+	}
+}
