@@ -59,7 +59,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 		}
 		return errUsage{fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath())}
 	})
-	root.AddCommand(planCommand(), runCommand())
+	root.AddCommand(planCommand(), runCommand(), convertCommand())
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitOK
