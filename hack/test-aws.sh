@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-go test -count=1 -v -run '^TestProvider$' ./internal/aws/awsapi
+go test -count=1 -v -run '^TestProvider$|^TestDirectIsTheSame$|^TestStack$' ./internal/aws/awsapi
 
 if ! command -v moto_server >/dev/null; then
 	echo "test-aws: moto_server is not installed (pip install 'moto[server]==5.2.1'): left out"
@@ -44,4 +44,4 @@ fi
 
 echo "test-aws: moto_server at $url"
 KARPENTER_TEST_EC2_ENDPOINT=$url KARPENTER_TEST_EC2_GAPS=moto \
-	go test -count=1 -v -run '^TestProviderOnEndpoint$|^TestSameAnswers$' ./internal/aws/awsapi
+	go test -count=1 -v -run '^TestProviderOnEndpoint$|^TestSameAnswers$|^TestStackDeployed$' ./internal/aws/awsapi

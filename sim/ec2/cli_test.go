@@ -5,41 +5,53 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"karpenter/internal/aws/catalog"
 	"karpenter/sim/ec2"
 )
 
 // The aws command line, a client that nobody here wrote, understands the
 // answers.
 func TestCommandLine(t *testing.T) {
-	program, err := exec.LookPath("aws")
-	if err != nil {
-		t.Skip("the aws command line is not installed")
-	}
 	if testing.Short() {
 		t.Skip("starts a slow program many times")
 	}
+	program, err := exec.LookPath("aws")
+	if err != nil && os.Getenv("CI") == "true" {
+		t.Fatal("the aws command line is not installed (pip install awscli)")
+	}
+	if err != nil {
+		t.Skip("the aws command line is not installed (pip install awscli)")
+	}
 	start := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	var passed atomic.Int64 // the server reads the clock on goroutines of its own
-	cloud := ec2.New(ec2.Options{Now: func() time.Time { return start.Add(time.Duration(passed.Load())) }})
+	world := ec2.DefaultWorld("us-west-2", catalog.RegionZones("us-west-2"), 0)
+	world.Clusters = []ec2.Cluster{{Name: "birenchong-k8s-cluster", Endpoint: "https://10.0.0.1:6443", CABundle: "Y2E="}}
+	cloud := ec2.New(ec2.Options{World: &world, Now: func() time.Time { return start.Add(time.Duration(passed.Load())) }})
+	cloud.AddQueue("birenchong-k8s-cluster")
 	server := httptest.NewServer(cloud.Handler())
 	defer server.Close()
 
-	run := func(args ...string) any {
-		t.Helper()
+	try := func(args ...string) (string, error) {
 		cmd := exec.Command(program, append(args, "--output", "json")...)
 		cmd.Env = append(os.Environ(), "AWS_ENDPOINT_URL="+server.URL, "AWS_REGION=us-west-2", "AWS_DEFAULT_REGION=us-west-2",
 			"AWS_ACCESS_KEY_ID=simulated", "AWS_SECRET_ACCESS_KEY=simulated", "AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null")
 		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	run := func(args ...string) any {
+		t.Helper()
+		out, err := try(args...)
 		if err != nil {
 			t.Fatalf("aws %v: %v\n%s", args, err, out)
 		}
 		var v any
 		if len(out) > 0 {
-			if err := json.Unmarshal(out, &v); err != nil {
+			if err := json.Unmarshal([]byte(out), &v); err != nil {
 				t.Fatalf("aws %v: %v\n%s", args, err, out)
 			}
 		}
@@ -90,4 +102,20 @@ func TestCommandLine(t *testing.T) {
 	expect(`4`, "ec2", "describe-spot-price-history", "--instance-types", "m6a.xlarge", "--product-descriptions", "Linux/UNIX", "--query", "length(SpotPriceHistory)")
 	expect(`1`, "pricing", "get-products", "--region", "us-east-1", "--service-code", "AmazonEC2",
 		"--filters", "Type=TERM_MATCH,Field=instanceType,Value=m6a.xlarge", "Type=TERM_MATCH,Field=regionCode,Value=us-west-2", "--query", "length(PriceList)")
+
+	// What the workshop calls besides EC2.
+	expect(`"https://10.0.0.1:6443"`, "eks", "describe-cluster", "--name", "birenchong-k8s-cluster", "--query", "cluster.endpoint")
+	expect(`"AWSServiceRoleForEC2Spot"`, "iam", "create-service-linked-role", "--aws-service-name", "spot.amazonaws.com", "--query", "Role.RoleName")
+	if out, err := try("iam", "create-service-linked-role", "--aws-service-name", "spot.amazonaws.com"); err == nil || !strings.Contains(out, "InvalidInput") || !strings.Contains(out, "has been taken in this account") {
+		t.Errorf("the role exists already: %v\n%s", err, out)
+	}
+	run("iam", "create-instance-profile", "--instance-profile-name", "nodes", "--tags", "Key=a,Value=b")
+	run("iam", "add-role-to-instance-profile", "--instance-profile-name", "nodes", "--role-name", "NodeRole")
+	expect(`["NodeRole","a"]`, "iam", "get-instance-profile", "--instance-profile-name", "nodes", "--query", "InstanceProfile.[Roles[0].RoleName,Tags[0].Key]")
+	// This version of the command line wants the address of SQS in its own way.
+	queue := func(args ...string) []string { return append([]string{"sqs", "--endpoint-url", server.URL}, args...) }
+	url := run(queue("get-queue-url", "--queue-name", "birenchong-k8s-cluster", "--query", "QueueUrl")...).(string)
+	expect(`"300"`, queue("get-queue-attributes", "--queue-url", url, "--attribute-names", "MessageRetentionPeriod", "--query", "Attributes.MessageRetentionPeriod")...)
+	expect(`["EC2 Instance State-change Notification","pending"]`, append(queue("receive-message", "--queue-url", url, "--wait-time-seconds", "1"),
+		"--query", "Messages[0].Body | [contains(@, 'State-change') && 'EC2 Instance State-change Notification', contains(@, 'pending') && 'pending']")...)
 }

@@ -32,13 +32,7 @@ import (
 // says, the simulation says too, or the difference is in the table with its
 // reason. A line of the table that explains nothing fails as well.
 func TestSameAnswers(t *testing.T) {
-	endpoint := os.Getenv("KARPENTER_TEST_EC2_ENDPOINT")
-	if endpoint == "" || os.Getenv("KARPENTER_TEST_EC2_GAPS") != "moto" {
-		t.Skip("KARPENTER_TEST_EC2_ENDPOINT does not name a moto_server")
-	}
-	fresh, err := http.Post(endpoint+"/moto-api/reset", "", nil)
-	must(t, err)
-	fresh.Body.Close()
+	endpoint := freshMoto(t)
 	moto := newSide(t, endpoint)
 	world := mirror(t, moto)
 	server := httptest.NewServer(ec2.New(ec2.Options{Region: "us-east-1", World: &world, BootDelay: -1}).Handler())
@@ -70,6 +64,19 @@ func TestSameAnswers(t *testing.T) {
 		}
 	}
 	t.Logf("%d requests, %d fields compared, %d differences explained", len(sameRequests), fields, lines)
+}
+
+// freshMoto returns the endpoint of a moto_server on which nothing was done yet.
+func freshMoto(t *testing.T) string {
+	t.Helper()
+	endpoint := os.Getenv("KARPENTER_TEST_EC2_ENDPOINT")
+	if endpoint == "" || os.Getenv("KARPENTER_TEST_EC2_GAPS") != "moto" {
+		t.Skip("KARPENTER_TEST_EC2_ENDPOINT does not name a moto_server")
+	}
+	r, err := http.Post(endpoint+"/moto-api/reset", "", nil)
+	must(t, err)
+	r.Body.Close()
+	return endpoint
 }
 
 // explained returns the line of the table that is about a field.

@@ -2,8 +2,6 @@ package awsapi_test
 
 import (
 	"errors"
-	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -14,47 +12,13 @@ import (
 	ekstypes "github.com/aws/aws-sdk-go-v2/service/eks/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	"sigs.k8s.io/yaml"
 
 	"karpenter/internal/aws/class"
 	"karpenter/internal/aws/launch"
 	"karpenter/internal/aws/notice"
 	"karpenter/internal/cloud"
 	"karpenter/internal/core/world"
-	"karpenter/sim/ec2"
 )
-
-// controllerPolicy reads the policy of the controller as the stack makes it.
-func controllerPolicy(t *testing.T, values map[string]string) *ec2.Policy {
-	t.Helper()
-	text, err := os.ReadFile("../../../aws/cloudformation.yaml")
-	must(t, err)
-	var stack struct {
-		Resources map[string]struct {
-			Properties struct{ PolicyDocument any }
-		}
-	}
-	must(t, yaml.Unmarshal(text, &stack))
-	document, ok := stack.Resources["KarpenterControllerPolicy"].Properties.PolicyDocument.(string)
-	if !ok {
-		t.Fatal("aws/cloudformation.yaml: KarpenterControllerPolicy has no policy document as text")
-	}
-	var pairs []string
-	for _, k := range slices.Sorted(maps.Keys(values)) {
-		pairs = append(pairs, "${"+k+"}", values[k])
-	}
-	document = strings.NewReplacer(pairs...).Replace(document)
-	if strings.Contains(document, "${") {
-		t.Fatalf("aws/cloudformation.yaml: something is not replaced in\n%s", document)
-	}
-	// IAM counts characters without white space, 6,144 at most.
-	if n := len(strings.Join(strings.Fields(document), "")); n > 6000 {
-		t.Errorf("the policy has %d characters: it does not fit with a cluster name of 80", n)
-	}
-	policy, err := ec2.ParsePolicy(document)
-	must(t, err)
-	return policy
-}
 
 // tags are set and taken off; those by which we find our own stay.
 func (s *suite) tags(t *testing.T) {

@@ -39,10 +39,7 @@ func TestProvider(t *testing.T) {
 	world := ec2.DefaultWorld("us-east-1", catalog.RegionZones("us-east-1"), 0)
 	world.Roles = []string{} // but those that the suite makes
 	sim := ec2.New(ec2.Options{Region: "us-east-1", World: &world})
-	policy := controllerPolicy(t, map[string]string{
-		"ClusterName": suiteCluster, "AWS::Region": "us-east-1", "AWS::Partition": "aws", "AWS::AccountId": "123456789012", "AWS::URLSuffix": "amazonaws.com",
-		"KarpenterNodeRole.Arn": "arn:aws:iam::123456789012:role/" + suiteRole, "KarpenterInterruptionQueue.Arn": "arn:aws:sqs:us-east-1:123456789012:" + suiteQueue,
-	})
+	policy := controllerPolicy(t, stackValues(suiteCluster, suiteRole, suiteQueue))
 	sim.SetPolicy(policy)
 	aws := sim.Handler()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
