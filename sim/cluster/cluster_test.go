@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -78,7 +79,7 @@ func (w *town) ok(err error) {
 func (w *town) create(objects ...client.Object) {
 	w.t.Helper()
 	for _, o := range objects {
-		w.ok(w.Create(w.t.Context(), o))
+		w.ok(w.Create(context.Background(), o))
 	}
 }
 
@@ -86,7 +87,7 @@ func (w *town) create(objects ...client.Object) {
 func (w *town) shows(want string) {
 	w.t.Helper()
 	var list corev1.PodList
-	w.ok(w.List(w.t.Context(), &list))
+	w.ok(w.List(context.Background(), &list))
 	var got []string
 	for i := range list.Items {
 		p := &list.Items[i]
@@ -106,12 +107,12 @@ func (w *town) shows(want string) {
 
 func (w *town) get(o client.Object) {
 	w.t.Helper()
-	w.ok(w.Get(w.t.Context(), client.ObjectKeyFromObject(o), o))
+	w.ok(w.Get(context.Background(), client.ObjectKeyFromObject(o), o))
 }
 
 func (w *town) evict(name string) error {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
-	return w.SubResource("eviction").Create(w.t.Context(), p, &policyv1.Eviction{})
+	return w.SubResource("eviction").Create(context.Background(), p, &policyv1.Eviction{})
 }
 
 func node(name, zone string, change ...func(*corev1.Node)) *corev1.Node {

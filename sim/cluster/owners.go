@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -68,9 +69,21 @@ func (o *Owners) see(e kube.Event) {
 		o.queue.add(i, time.Time{})
 		o.wake(obj)
 	case *corev1.Pod:
-		o.wake(obj)
-		o.lost(e, obj)
+		if e.Old == nil || e.New == nil || counts(e.Old.(*corev1.Pod)) != counts(obj) {
+			o.wake(obj)
+			o.lost(e, obj)
+		}
 	}
+}
+
+// standing is what its owner wants to know of a pod.
+type standing struct {
+	going, ready, bound bool
+	phase               corev1.PodPhase
+}
+
+func counts(p *corev1.Pod) standing {
+	return standing{p.DeletionTimestamp != nil, condition(p, corev1.PodReady) == corev1.ConditionTrue, p.Spec.NodeName != "", p.Status.Phase}
 }
 
 // wake looks at the owner of what has changed.
@@ -274,8 +287,11 @@ func (o *Owners) replicaSet(ctx context.Context, s *appsv1.ReplicaSet) error {
 			return err
 		}
 	}
+	if len(pods) <= want {
+		return nil
+	}
 	slices.SortStableFunc(pods, surplusFirst)
-	for i := range max(len(pods)-want, 0) {
+	for i := range len(pods) - want {
 		if err := o.client.Delete(ctx, &pods[i]); client.IgnoreNotFound(err) != nil {
 			return err
 		}
@@ -299,8 +315,11 @@ func surplusFirst(a, b corev1.Pod) int {
 		b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(b.Name, a.Name))
 }
 
-func cost(p *corev1.Pod) (n int) {
-	_, _ = fmt.Sscan(p.Annotations[corev1.PodDeletionCost], &n) // what cannot be read is 0, as in Kubernetes
+func cost(p *corev1.Pod) int {
+	n, err := strconv.Atoi(p.Annotations[corev1.PodDeletionCost])
+	if err != nil {
+		return 0 // as in Kubernetes
+	}
 	return n
 }
 

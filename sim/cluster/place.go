@@ -66,6 +66,14 @@ func (s *Scheduler) show() {
 	}
 }
 
+// names are those of all nodes, in order.
+func (s *Scheduler) names() []string {
+	if len(s.sorted) != len(s.places) {
+		s.sorted = sortedKeys(s.places, compareStrings)
+	}
+	return s.sorted
+}
+
 // choose returns the node for a pod, or why there is none.
 func (s *Scheduler) choose(t *tracked) (node, why string) {
 	if convert.Refers(t.pod) {
@@ -79,7 +87,7 @@ func (s *Scheduler) choose(t *tracked) (node, why string) {
 		only = nodeOf(t.pod)
 	}
 	var suits []string
-	for _, name := range sortedKeys(s.places, compareStrings) {
+	for _, name := range s.names() {
 		why := "node(s) didn't match Pod's node affinity/selector"
 		if only == "" || only == name {
 			why = s.refuses(t, s.places[name])
@@ -87,20 +95,35 @@ func (s *Scheduler) choose(t *tracked) (node, why string) {
 		switch {
 		case why != "":
 			reasons[why]++
-		case name == t.pod.Status.NominatedNodeName && s.stage.Refuses(&t.as, name) == "":
+		case name == t.pod.Status.NominatedNodeName && s.stage.Crowded(&t.as, name) == "" && s.stage.Repelled(&t.as, name) == "":
 			return name, ""
 		default:
 			suits = append(suits, name)
 		}
 	}
+	crowded := map[string]bool{} // by domains
 	for _, name := range s.ranked(t, suits) {
-		why := s.stage.Refuses(&t.as, name)
-		if why == "" {
+		domains := s.domainsOf(&t.as, name)
+		full, known := crowded[domains]
+		if !known {
+			full = s.stage.Crowded(&t.as, name) != ""
+			crowded[domains] = full
+		}
+		if !full && s.stage.Repelled(&t.as, name) == "" {
 			return name, ""
 		}
 		reasons["node(s) didn't satisfy rules between pods"]++
 	}
 	return "", summary(len(s.places), reasons)
+}
+
+// domainsOf are the domains of a node that matter to the pod's spread.
+func (s *Scheduler) domainsOf(p *world.Pod, node string) (out string) {
+	for i := range p.Spread {
+		value, ok := s.places[node].as.Labels[p.Spread[i].Key]
+		out += fmt.Sprintf("%q %v;", value, ok)
+	}
+	return out
 }
 
 // trouble is what is wrong with the volumes of a pod, wherever it goes.

@@ -46,6 +46,7 @@ type Scheduler struct {
 
 	stage   schedule.Stage
 	places  map[string]*place
+	sorted  []string // names of places; nil if they have changed
 	pods    map[id]*tracked
 	waiting map[id]*waiting
 	// nominated are unbound pods by the node for which they are nominated.
@@ -95,6 +96,7 @@ func (s *Scheduler) seeNode(old, new client.Object) {
 	if new == nil {
 		name := old.GetName()
 		delete(s.places, name)
+		s.sorted = nil
 		s.stage.Remove(name)
 		return
 	}
@@ -103,6 +105,7 @@ func (s *Scheduler) seeNode(old, new client.Object) {
 	if p == nil {
 		p = newPlace()
 		s.places[n.Name] = p
+		s.sorted = nil
 		for i, t := range s.pods {
 			if t.pod.Spec.NodeName == n.Name {
 				p.add(i, t)

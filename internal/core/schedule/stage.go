@@ -47,14 +47,30 @@ func (s *Stage) find(name string) (int, bool) {
 	return slices.BinarySearchFunc(s.stage.nodes, name, func(n *stageNode, name string) int { return strings.Compare(n.name, name) })
 }
 
-// Refuses says which rule between pods keeps the pod off the node of this name;
-// empty if none does.
-func (s *Stage) Refuses(pod *world.Pod, node string) string {
+// Crowded says which hard spread constraint of the pod keeps it off the node of
+// this name; empty if none does. The answer is the same for all nodes that have
+// the same values of the constraints' keys.
+func (s *Stage) Crowded(pod *world.Pod, node string) string {
+	return s.first(pod, node, s.stage.spread)
+}
+
+// Repelled says which other rule between pods keeps the pod off the node of this
+// name; empty if none does.
+func (s *Stage) Repelled(pod *world.Pod, node string) string {
+	return s.first(pod, node, s.stage.affinity, s.stage.anti, s.stage.antiOfOthers, ports, volumes)
+}
+
+func (s *Stage) first(pod *world.Pod, node string, rules ...func(*world.Pod, *stageNode) string) string {
 	n := s.at[node]
 	if n == nil {
 		return "no such node"
 	}
-	return s.stage.refuses(pod, n)
+	for _, rule := range rules {
+		if why := rule(pod, n); why != "" {
+			return why
+		}
+	}
+	return ""
 }
 
 // Suits reports whether labels of a node suit what the pod says about nodes: its
