@@ -106,11 +106,12 @@ func New(p Parts) *Assembly {
 			Mirror: look, Ledger: book, Client: p.Client, Events: events, Journal: history, Settings: p.Settings,
 			Now: p.Now, Metrics: counts, Log: p.Log.WithName("planner"), Watch: p.Watch,
 		},
-		Garbage: &gc.Controller{Ledger: book, Live: p.Live, Cloud: cloud, Events: events, Disrupted: counts.Disrupted, Now: p.Now},
+		Garbage: &gc.Controller{Ledger: book, Live: p.Live, Cloud: cloud, Events: events, Disrupted: counts.Disrupted, Sweep: sweep(provider, p.Client), Now: p.Now},
 		Catalog: &catalog.Controller{Refresh: provider.Refresh, Now: p.Now, Log: p.Log.WithName("catalog")},
 	}
 	controllers := []interface{ Reconciler() feed.Reconciler }{
-		&claim.Controller{Ledger: book, Cloud: cloud, Events: events, Settings: p.Settings, NominatedUntil: look.NominatedUntil, Disrupted: counts.Disrupted, Now: p.Now},
+		&claim.Controller{Ledger: book, Cloud: cloud, Events: events, Settings: p.Settings, NominatedUntil: look.NominatedUntil, Disrupted: counts.Disrupted,
+			Learn: learn(provider), Now: p.Now},
 		&drain.Controller{Ledger: book, Cloud: cloud, Events: events, Now: p.Now, Metrics: drain.NewMetrics(p.Metrics)},
 		&replace.Controller{Client: p.Client, Events: events, Now: p.Now, Log: p.Log.WithName("replace"), Disrupted: counts.Disrupted},
 	}

@@ -22,6 +22,7 @@ import (
 	"karpenter/internal/aws"
 	"karpenter/internal/aws/class"
 	"karpenter/internal/cloud"
+	"karpenter/internal/core/label"
 	"karpenter/internal/core/quantity"
 	"karpenter/internal/core/world"
 	"karpenter/internal/kube/dialect"
@@ -169,6 +170,31 @@ func release(p *aws.Provider) func(context.Context, client.Object) error {
 			return err
 		}
 		return p.Retire(ctx, c)
+	}
+}
+
+// sweep deletes launch templates and instance profiles that nobody uses.
+func sweep(p *aws.Provider, kube client.Reader) func(context.Context) error {
+	return func(ctx context.Context) error {
+		var list awsv1.EC2NodeClassList
+		if err := kube.List(ctx, &list); err != nil && !meta.IsNoMatchError(err) {
+			return fmt.Errorf("listing EC2NodeClasses: %w", err)
+		}
+		var refs []world.ClassRef
+		for _, n := range list.Items {
+			refs = append(refs, world.ClassRef{Group: awsv1.GroupVersion.Group, Kind: awsv1.Kind, Name: n.Name})
+		}
+		return errors.Join(p.SweepTemplates(ctx), p.SweepProfiles(ctx, refs))
+	}
+}
+
+// learn tells the catalogue how much memory nodes really have.
+func learn(p *aws.Provider) func(world.Pool, map[string]string, quantity.Resources, quantity.Resources) {
+	return func(pool world.Pool, labels map[string]string, capacity, allocatable quantity.Resources) {
+		p.Observe(aws.Observation{
+			Class: pool.Class, Kubelet: pool.Kubelet, Type: labels[label.InstanceType], ImageID: labels[aws.ImageLabel],
+			CapacityBytes: capacity.MemoryBytes, AllocatableBytes: allocatable.MemoryBytes,
+		})
 	}
 }
 

@@ -219,8 +219,8 @@ func promise(i cloud.Instance, order *launch.Order) cloud.Instance {
 	return i
 }
 
-// imageLabel tells from which image a node was made.
-const imageLabel = "karpenter.k8s.aws/instance-ami-id"
+// ImageLabel tells from which image a node was made.
+const ImageLabel = "karpenter.k8s.aws/instance-ami-id"
 
 // complete adds what follows from the instance alone.
 func (p *Provider) complete(i cloud.Instance) cloud.Instance {
@@ -230,7 +230,7 @@ func (p *Provider) complete(i cloud.Instance) cloud.Instance {
 		label.Zone:         i.Zone,
 		label.Region:       p.Region(),
 		label.CapacityType: i.CapacityType,
-		imageLabel:         i.ImageID,
+		ImageLabel:         i.ImageID,
 	}
 	maps.DeleteFunc(i.Labels, func(_, v string) bool { return strings.TrimSpace(v) == "" })
 	return i

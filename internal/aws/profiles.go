@@ -16,8 +16,10 @@ import (
 const (
 	// profilesLast is how long a profile is believed to be as it was left.
 	profilesLast = 15 * time.Minute
-	// profileGrace is how long a profile is kept that nobody uses.
+	// profileGrace is how long a profile is kept that nobody uses, sweepEvery how
+	// often it is looked for such.
 	profileGrace = time.Hour
+	sweepEvery   = 30 * time.Minute
 )
 
 // profile returns the name of the instance profile of the class. For a role it
@@ -85,12 +87,13 @@ func (p *Provider) ensureProfile(ctx context.Context, want launch.Profile) error
 
 // SweepProfiles deletes the instance profiles of this cluster that we made and
 // that neither one of the classes nor a machine uses, nor has used in the last
-// hour.
+// hour. It asks IAM every half hour at most, and never if there is no class.
 func (p *Provider) SweepProfiles(ctx context.Context, classes []world.ClassRef) error {
 	s, err := p.settings(ctx)
-	if err != nil || s.IsolatedVPC {
+	if err != nil || s.IsolatedVPC || len(classes) == 0 || p.sweeps.Has(everything) {
 		return err
 	}
+	p.sweeps.Mark(everything)
 	used := map[string]bool{}
 	for _, ref := range classes {
 		c, err := p.classes.Class(ctx, ref)

@@ -58,6 +58,7 @@ type Provider struct {
 	templates    *cloud.Memory[string]
 	noRole       *cloud.Memory[string]
 	usedProfiles *cloud.Memory[string]
+	sweeps       *cloud.Memory[string]
 	ensuring     singleflight.Group
 	inFlight     *inFlight
 
@@ -130,6 +131,7 @@ func New(c Config) *Provider {
 		pace:        &pace{now: c.Now, waiting: map[string]ticket{}},
 
 		usedProfiles: cloud.NewMemory[string](c.Now, profileGrace),
+		sweeps:       cloud.NewMemory[string](c.Now, sweepEvery),
 	}
 	p.byID = &batch[cloud.Instance]{most: filterValues, call: p.describeIDs}
 	p.byToken = &batch[cloud.Instance]{most: filterValues, call: p.findTokens}

@@ -23,6 +23,7 @@ import (
 	"karpenter/internal/cloud"
 	"karpenter/internal/core/label"
 	"karpenter/internal/core/lifecycle"
+	"karpenter/internal/core/quantity"
 	"karpenter/internal/core/world"
 	"karpenter/internal/kube/convert"
 	"karpenter/internal/kube/dialect"
@@ -50,7 +51,10 @@ type Controller struct {
 	NominatedUntil func(node string) time.Time
 	// Disrupted counts a machine that is given up; nil: nobody counts.
 	Disrupted func(reason, pool string)
-	Now       func() time.Time
+	// Learn is told what the node of a machine of the pool really has; nil:
+	// nobody learns.
+	Learn func(pool world.Pool, labels map[string]string, capacity, allocatable quantity.Resources)
+	Now   func() time.Time
 
 	mu     sync.Mutex
 	memory map[types.UID]memory
@@ -132,6 +136,9 @@ func (c *Controller) observe(ctx context.Context, p *pass) (err error) {
 	}
 	if len(p.nodes) != 1 {
 		return nil
+	}
+	if node := convert.Node(&p.nodes[0]); c.Learn != nil && p.hasPool && node.Capacity.MemoryBytes > 0 {
+		c.Learn(p.pool, in.Record.Labels, node.Capacity, node.Allocatable)
 	}
 	if c.NominatedUntil != nil {
 		in.NominatedUntil = c.NominatedUntil(p.nodes[0].Name)

@@ -47,11 +47,23 @@ type Controller struct {
 	Events event.Recorder
 	// Disrupted counts a machine that is given up; nil: nobody counts.
 	Disrupted func(reason, pool string)
-	Now       func() time.Time
+	// Sweep deletes what was made in the cloud besides machines and is not used
+	// any more; nil: nothing is.
+	Sweep func(context.Context) error
+	Now   func() time.Time
 }
 
 // Pass looks once and removes what it finds. What fails does not keep the rest.
 func (c *Controller) Pass(ctx context.Context) error {
+	err := c.collect(ctx)
+	if c.Sweep != nil {
+		err = errors.Join(err, c.Sweep(ctx))
+	}
+	return err
+}
+
+// collect removes instances, NodeClaims and Nodes.
+func (c *Controller) collect(ctx context.Context) error {
 	instances, err := c.instances(ctx)
 	if err != nil {
 		return fmt.Errorf("listing instances: %w", err)
