@@ -16,8 +16,8 @@ help: ## list the targets
 		if [[ $$text =~ $$line ]]; then printf '  make %-12s %s\n' "$${BASH_REMATCH[1]}" "$${BASH_REMATCH[2]}"; fi; \
 	done <Makefile
 
-demo: ## the main job on a real control plane and a simulated EC2; KEEP=1 leaves it running
-	@$(LAB) run ./cmd/lab demo $(if $(KEEP),--keep)
+demo: ## the main job on a real control plane and a simulated EC2; KEEP=1 leaves it running, API=v1 plays it with a NodePool
+	@$(LAB) run ./cmd/lab demo $(if $(KEEP),--keep) $(if $(API),--api=$(API))
 
 test: test-unit test-crds test-lab ## all tests; needs Go alone
 

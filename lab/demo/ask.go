@@ -12,8 +12,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	corev1 "k8s.io/api/core/v1"
-
-	"karpenter/internal/core/label"
 )
 
 // refusal is the event in which karpenter says why it buys nothing for a pod.
@@ -44,13 +42,13 @@ func (o *observer) running() int {
 	return n
 }
 
-// ownNodes names the nodes of the demo's provisioner.
+// ownNodes names the nodes of the demo's pool.
 func (o *observer) ownNodes() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(o.nodes)) {
-		if o.nodes[name].Labels[label.Provisioner] == provisioner {
+		if o.nodes[name].Labels[o.poolLabel] == poolName {
 			names = append(names, short(name))
 		}
 	}
@@ -92,7 +90,7 @@ func (o *observer) emptySpells() map[string]time.Duration {
 // showInstances shows what EC2 says, by the aws command line if it is
 // installed.
 func (d *Demo) showInstances(ctx context.Context, found []types.Instance) {
-	filter := "Name=tag:" + label.Provisioner + ",Values=" + provisioner
+	filter := "Name=tag:" + d.Edition.poolLabel + ",Values=" + poolName
 	query := "Reservations[].Instances[].[InstanceId,InstanceType,State.Name]"
 	args := []string{"ec2", "describe-instances", "--output", "text", "--filters", filter, "--query", query}
 	if aws, err := exec.LookPath("aws"); err == nil {

@@ -49,14 +49,14 @@ func (c *cloud) calls(ctx context.Context) ([]ec2.APICall, error) {
 	return log.Calls, err
 }
 
-// describe asks with the AWS SDK for the instances of a provisioner.
-func (c *cloud) describe(ctx context.Context, provisioner string) ([]types.Instance, error) {
+// describe asks with the AWS SDK for the instances with a tag.
+func (c *cloud) describe(ctx context.Context, tag, value string) ([]types.Instance, error) {
 	client := awsec2.New(awsec2.Options{
 		Region: c.region, BaseEndpoint: aws.String(c.url),
 		Credentials: credentials.NewStaticCredentialsProvider("lab", "lab", ""),
 	})
 	pages := awsec2.NewDescribeInstancesPaginator(client, &awsec2.DescribeInstancesInput{
-		Filters: []types.Filter{{Name: aws.String("tag:karpenter.sh/provisioner-name"), Values: []string{provisioner}}},
+		Filters: []types.Filter{{Name: aws.String("tag:" + tag), Values: []string{value}}},
 	})
 	var found []types.Instance
 	for pages.HasMorePages() {

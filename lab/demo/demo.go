@@ -35,9 +35,10 @@ const (
 // Demo plays the workshop.
 type Demo struct {
 	// Root is the folder of the repository, State that of the lab's files.
-	Root   string
-	State  string
-	Screen *Screen
+	Root    string
+	State   string
+	Screen  *Screen
+	Edition Edition
 
 	lab      lab.State
 	client   kubernetes.Interface
@@ -105,6 +106,7 @@ func (d *Demo) connect(ctx context.Context) (err error) {
 	d.cloud = &cloud{url: d.lab.CloudURL, region: d.lab.Region}
 	d.line = &timeline{screen: d.Screen}
 	d.observer = newObserver(d.line, d.cloud, d.lab.Region)
+	d.observer.poolLabel = d.Edition.poolLabel
 	return nil
 }
 
@@ -117,8 +119,8 @@ func (d *Demo) removeLeftovers(ctx context.Context) error {
 	const grace = "--ignore-not-found"
 	for _, args := range [][]string{
 		{"delete", "deployment", "inflate", grace},
-		{"delete", "provisioner", "test", grace, "--timeout=2m"},
-		{"delete", "awsnodetemplate", "default", grace, "--timeout=1m"},
+		{"delete", "provisioner,nodepool", poolName, grace, "--timeout=2m"},
+		{"delete", "awsnodetemplate,ec2nodeclass", "default", grace, "--timeout=1m"},
 	} {
 		if _, err := d.quietly(ctx, args...); err != nil {
 			return err
@@ -127,10 +129,10 @@ func (d *Demo) removeLeftovers(ctx context.Context) error {
 	return d.until(ctx, time.Minute, func() error { return d.alone(ctx) })
 }
 
-// alone holds when nobody else's pods and provisioners are there, which would
+// alone holds when nobody else's pods and pools are there, which would
 // make the demo's outcome another. Those on their way out are waited for.
 func (d *Demo) alone(ctx context.Context) error {
-	out, err := d.quietly(ctx, "get", "provisioners,pods", "-A", "-o",
+	out, err := d.quietly(ctx, "get", "provisioners,nodepools,pods", "-A", "-o",
 		`jsonpath={range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name} {.metadata.deletionTimestamp}{"\n"}{end}`)
 	if err != nil {
 		return err
@@ -155,7 +157,7 @@ func foreign(lines string) error {
 		}
 		object := strings.ToLower(words[0]) + " " + strings.TrimPrefix(words[1], "/")
 		// What an earlier demo left is deleted, the pods with their Deployment.
-		own := object == "provisioner "+provisioner || strings.HasPrefix(object, "pod default/inflate-")
+		own := object == "provisioner "+poolName || object == "nodepool "+poolName || strings.HasPrefix(object, "pod default/inflate-")
 		if own || len(words) > 2 {
 			leaving = append(leaving, object)
 		} else {
@@ -263,8 +265,8 @@ func (d *Demo) TryNext() {
 	d.Screen.Say("Point this shell at it, then try:")
 	for _, c := range [][]string{
 		{"source", ".lab/env"},
-		{"kubectl", "apply", "-f", manifests},
-		{"kubectl", "patch", "provisioner", provisioner, "--type", "merge", "-p", addLabel},
+		{"kubectl", "apply", "-f", d.Edition.manifests},
+		{"kubectl", "patch", d.Edition.pool, poolName, "--type", "merge", "-p", d.Edition.addLabel},
 		{"kubectl", "scale", "deployment", "inflate", "--replicas", "5"},
 		{"kubectl", "get", "nodes", "-L", label.InstanceType + "," + label.Zone},
 		{"kubectl", "get", "nodeclaims", "-o", "wide"},

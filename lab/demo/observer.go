@@ -23,9 +23,10 @@ import (
 // observer watches the cluster and the cloud from outside, as a person would,
 // and tells the timeline.
 type observer struct {
-	line   *timeline
-	cloud  *cloud
-	prices catalog.Prices
+	poolLabel string // of the pool that is played
+	line      *timeline
+	cloud     *cloud
+	prices    catalog.Prices
 
 	mu     sync.Mutex
 	pods   map[string]*corev1.Pod // of the default namespace, by name
@@ -244,13 +245,13 @@ func (o *observer) price(i ec2.Instance) string {
 	return quote.Price.String()
 }
 
-// machines are the provisioner's instances that have not ended, by id.
+// machines are the pool's instances that have not ended, by id.
 func (o *observer) machines() []ec2.Instance {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var alive []ec2.Instance
 	for _, id := range slices.Sorted(maps.Keys(o.instances)) {
-		if i := o.instances[id]; !i.Gone() && i.Tags[label.Provisioner] == provisioner {
+		if i := o.instances[id]; !i.Gone() && i.Tags[o.poolLabel] == poolName {
 			alive = append(alive, i)
 		}
 	}

@@ -17,21 +17,17 @@ import (
 )
 
 const (
-	manifests   = "examples/workshop/"
-	provisioner = "test"
-	finalizer   = "karpenter.sh/termination"
-	// emptyFor is ttlSecondsAfterEmpty of the workshop's Provisioner.
+	finalizer = "karpenter.sh/termination"
+	// emptyFor is how long the workshop's pool keeps empty machines.
 	emptyFor = 30 * time.Second
-	// addLabel is the patch that makes the workshop's Deployment fit.
-	addLabel = `{"spec":{"labels":{"intent":"apps"}}}`
 )
 
 // impossible plays the workshop as it is printed: the pod asks for a label that
 // no provisioner gives.
 func (d *Demo) impossible(ctx context.Context) error {
-	d.Screen.Say("The workshop's Provisioner buys m6a.xlarge machines. Its Deployment asks for nodes with the label intent=apps, which the Provisioner does not give.")
+	d.Screen.Say("The workshop's %s buys m6a.xlarge machines. Its Deployment asks for nodes with the label intent=apps, which the %s does not give.", d.Edition.poolKind, d.Edition.poolKind)
 	for _, args := range [][]string{
-		{"apply", "-f", manifests + "provisioner.yaml", "-f", manifests + "awsnodetemplate.yaml", "-f", manifests + "inflate.yaml"},
+		{"apply", "-f", d.Edition.manifests + d.Edition.poolFile, "-f", d.Edition.manifests + d.Edition.classFile, "-f", d.Edition.manifests + "inflate.yaml"},
 		{"scale", "deployment", "inflate", "--replicas", "1"},
 	} {
 		if err := d.kubectl(ctx, args...); err != nil {
@@ -51,7 +47,7 @@ func (d *Demo) impossible(ctx context.Context) error {
 	}
 	d.line.add(entry{at: time.Now(), who: "karpenter", what: "event FailedScheduling on the pod: " + said.Message})
 	d.line.flush(true)
-	for _, word := range []string{provisioner, "intent"} {
+	for _, word := range []string{poolName, "intent"} {
 		if !strings.Contains(said.Message, word) {
 			return fmt.Errorf("the event does not name %q", word)
 		}
@@ -63,15 +59,15 @@ func (d *Demo) impossible(ctx context.Context) error {
 		return nil
 	})
 	if err == nil {
-		d.Screen.Good("the pod waits, the event names provisioner %s and label intent, nothing was bought", provisioner)
+		d.Screen.Good("the pod waits, the event names %s %s and label intent, nothing was bought", d.Edition.pool, poolName)
 	}
 	return err
 }
 
-// firstMachine gives the Provisioner the label, so that a machine suits.
+// firstMachine gives the pool the label, so that a machine suits.
 func (d *Demo) firstMachine(ctx context.Context) error {
-	d.Screen.Say("With the label added to the Provisioner, a machine is worth buying.")
-	if err := d.kubectl(ctx, "patch", "provisioner", provisioner, "--type", "merge", "-p", addLabel); err != nil {
+	d.Screen.Say("With the label added to the %s, a machine is worth buying.", d.Edition.poolKind)
+	if err := d.kubectl(ctx, "patch", d.Edition.pool, poolName, "--type", "merge", "-p", d.Edition.addLabel); err != nil {
 		return err
 	}
 	if err := d.podsRun(ctx, 1); err != nil {
@@ -89,7 +85,7 @@ func (d *Demo) firstMachine(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := checkNode(node, m); err != nil {
+	if err := d.checkNode(node, m); err != nil {
 		return err
 	}
 	d.line.flush(true)
@@ -123,10 +119,10 @@ func (d *Demo) initialised(ctx context.Context, id string) (node *corev1.Node, e
 }
 
 // checkNode compares a node with what the specification says about it.
-func checkNode(n *corev1.Node, m ec2.Instance) error {
+func (d *Demo) checkNode(n *corev1.Node, m ec2.Instance) error {
 	want := map[string]string{
 		"env": "prod", "env-test": "true", "eks.amazonaws.com/nodegroup": "test", "intent": "apps",
-		label.Provisioner: provisioner, label.CapacityType: label.OnDemand,
+		d.Edition.poolLabel: poolName, label.CapacityType: label.OnDemand,
 		"karpenter.k8s.aws/instance-family": "m6a", "karpenter.k8s.aws/instance-size": "xlarge",
 		label.InstanceType: m.Type, label.Zone: m.Zone, label.Registered: "true", label.Initialized: "true",
 	}
@@ -176,7 +172,7 @@ func (d *Demo) scale(ctx context.Context) error {
 	d.line.flush(true)
 	for node, delay := range d.observer.emptySpells() {
 		if delay < emptyFor {
-			return fmt.Errorf("node %s went %s after it was empty, before the %s of ttlSecondsAfterEmpty", node, delay.Round(time.Millisecond), emptyFor)
+			return fmt.Errorf("node %s went %s after it was empty, before the %s of %s", node, delay.Round(time.Millisecond), emptyFor, d.Edition.emptyField)
 		}
 	}
 	d.Screen.Good("every machine stayed %s after it was empty, then was drained and terminated", emptyFor)
@@ -209,7 +205,7 @@ func (d *Demo) allGone() error {
 func (d *Demo) terminated(ctx context.Context, machines []ec2.Instance) error {
 	var found []types.Instance
 	err := d.until(ctx, 30*time.Second, func() (err error) {
-		if found, err = d.cloud.describe(ctx, provisioner); err != nil {
+		if found, err = d.cloud.describe(ctx, d.Edition.poolLabel, poolName); err != nil {
 			return err
 		}
 		for _, i := range found {
@@ -225,10 +221,11 @@ func (d *Demo) terminated(ctx context.Context, machines []ec2.Instance) error {
 	d.line.flush(true)
 	d.showInstances(ctx, found)
 	want := map[string]string{
-		label.Provisioner: provisioner, "Name": label.Provisioner + "/" + provisioner,
+		d.Edition.poolLabel:       poolName,
 		"KarpenerProvisionerName": "default", "NodeType": "karpenter-workshop", "IntentLabel": "apps",
 		"kubernetes.io/cluster/" + lab.ClusterName: "owned",
 	}
+	maps.Copy(want, d.Edition.tags)
 	byID := map[string]types.Instance{}
 	for _, i := range found {
 		byID[*i.InstanceId] = i
@@ -236,7 +233,7 @@ func (d *Demo) terminated(ctx context.Context, machines []ec2.Instance) error {
 	for _, m := range machines {
 		i, ok := byID[m.ID]
 		if !ok {
-			return fmt.Errorf("DescribeInstances does not show %s under tag %s=%s", m.ID, label.Provisioner, provisioner)
+			return fmt.Errorf("DescribeInstances does not show %s under tag %s=%s", m.ID, d.Edition.poolLabel, poolName)
 		}
 		tags := map[string]string{}
 		for _, t := range i.Tags {
@@ -259,8 +256,8 @@ func (d *Demo) terminated(ctx context.Context, machines []ec2.Instance) error {
 func (d *Demo) cleanUp(ctx context.Context) error {
 	for _, args := range [][]string{
 		{"delete", "deployment", "inflate"},
-		{"get", "nodes", "-l", label.Provisioner},
-		{"delete", "--timeout=60s", "-f", manifests + "provisioner.yaml", "-f", manifests + "awsnodetemplate.yaml"},
+		{"get", "nodes", "-l", d.Edition.poolLabel},
+		{"delete", "--timeout=60s", "-f", d.Edition.manifests + d.Edition.poolFile, "-f", d.Edition.manifests + d.Edition.classFile},
 		{"get", "nodes,nodeclaims"},
 	} {
 		if err := d.kubectl(ctx, args...); err != nil {

@@ -3,7 +3,8 @@
 //	lab up         start it in the background
 //	lab down       end it
 //	lab status     say what runs
-//	lab demo       play the demo; --keep leaves the lab running
+//	lab demo       play the demo; --keep leaves the lab running, --api=v1 plays
+//	               it with a NodePool
 //	lab build      build its programs and stop there
 //
 // It builds what is missing, which takes minutes the first time, and hands

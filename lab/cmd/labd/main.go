@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"karpenter/lab"
+	"karpenter/lab/demo"
 	"karpenter/sim/ec2"
 )
 
@@ -66,10 +67,15 @@ func run(ctx context.Context) error {
 		return status(*state)
 	case "demo":
 		keep := flags.Bool("keep", false, "leave the lab running")
+		api := flags.String("api", "v1alpha5", "version of the API that is played: v1alpha5 or v1")
 		if err := flags.Parse(args[1:]); err != nil {
 			return err
 		}
-		return play(ctx, *root, *state, *keep)
+		edition, err := demo.EditionOf(*api)
+		if err != nil {
+			return err
+		}
+		return play(ctx, *root, *state, edition, *keep)
 	}
 	return fmt.Errorf("unknown command %q", args[0])
 }

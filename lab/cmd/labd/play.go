@@ -13,9 +13,9 @@ import (
 
 // play plays the demo in the lab that runs, or in one that it starts and, in
 // the end, stops.
-func play(ctx context.Context, root, state string, keep bool) (err error) {
+func play(ctx context.Context, root, state string, edition demo.Edition, keep bool) (err error) {
 	screen := demo.NewScreen(os.Stdout)
-	d := &demo.Demo{Root: root, State: state, Screen: screen}
+	d := &demo.Demo{Root: root, State: state, Screen: screen, Edition: edition}
 	if s, readErr := lab.ReadState(state); readErr == nil && s.Ready && s.Running(state) {
 		screen.Say("Using the lab that is running.")
 		keep = true
