@@ -56,7 +56,7 @@ func (p *Provider) plan(ctx context.Context, s Settings, c *class.Class, req *cl
 		return launch.Plan{}, err
 	}
 	out := launch.Plan{Class: c, Cluster: &s.Cluster, Request: req}
-	out.CapacityType, out.Candidates = launch.Choose(candidates)
+	out.CapacityType, out.Candidates = launch.Choose(candidates, req, c.Newer())
 	if out.Profile, err = p.profile(ctx, s, c); err != nil {
 		return launch.Plan{}, err
 	}

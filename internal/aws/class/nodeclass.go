@@ -60,7 +60,7 @@ func FromNodeClass(n *awsv1.EC2NodeClass) (Class, error) {
 	problems = append(problems, more...)
 	c.BlockDevices, more = blockDevices(s.BlockDeviceMappings)
 	problems = append(problems, more...)
-	problems = slices.Concat(problems, checkTags(s.Tags), reservedTags(s.Tags), unbuilt(s))
+	problems = slices.Concat(problems, checkTags(s.Tags), reservedTags(s.Tags), c.checkKubelet(), unbuilt(s))
 	return c, bad(c.Ref, problems)
 }
 
@@ -152,6 +152,21 @@ func unbuilt(s *awsv1.EC2NodeClassSpec) []problem {
 		if f.set {
 			out = append(out, problem{f.name, "is not supported yet: leave it out"})
 		}
+	}
+	return out
+}
+
+// checkKubelet refuses what the family's kubelet is not given.
+func (c *Class) checkKubelet() []problem {
+	if c.Kubelet == nil || c.Family != family.Bottlerocket {
+		return nil
+	}
+	var out []problem
+	if c.Kubelet.PodsPerCore != nil {
+		out = append(out, problem{"kubelet.podsPerCore", "is not known to Bottlerocket: set maxPods"})
+	}
+	if len(c.Kubelet.ClusterDNS) > 1 {
+		out = append(out, problem{"kubelet.clusterDNS", "Bottlerocket takes one address: leave the others out"})
 	}
 	return out
 }

@@ -141,6 +141,7 @@ func TestBadNodeClassesNameTheField(t *testing.T) {
 		"neither":         {usual + "  amiSelectorTerms: [{alias: al2@latest}]", "spec.role", "either"},
 		"two roots":       {ok + "  blockDeviceMappings: [{deviceName: a, rootVolume: true, ebs: {volumeSize: 4Gi}}, {deviceName: b, rootVolume: true, ebs: {volumeSize: 4Gi}}]", "spec.blockDeviceMappings[1].rootVolume", "mark one"},
 		"rate":            {ok + "  blockDeviceMappings: [{deviceName: a, ebs: {volumeSize: 4Gi, volumeInitializationRate: 100}}]", "spec.blockDeviceMappings[0].ebs.volumeInitializationRate", "snapshotID"},
+		"Bottlerocket":    {noImage + "  amiSelectorTerms: [{alias: bottlerocket@latest}]\n  kubelet: {podsPerCore: 4, clusterDNS: [10.0.0.1, 10.0.0.2]}", "spec.kubelet.podsPerCore", "spec.kubelet.clusterDNS: Bottlerocket takes one"},
 		"not built":       {ok + "  placementGroupSelector: {name: x}", "spec.placementGroupSelector", "not supported yet"},
 		"not built, list": {ok + "  capacityReservationSelectorTerms: [{id: cr-1}]", "spec.capacityReservationSelectorTerms", "not supported yet"},
 	} {

@@ -99,24 +99,78 @@ func (w *wish) accepts(o world.Offering) bool {
 }
 
 // Choose narrows candidates to what one fleet request asks for: no metal and
-// no accelerators unless nothing else is left, spot if there is any, cheapest
-// first, at most MaxTypes. It returns the capacity type with them. The
-// candidates must not be empty.
-func Choose(candidates []Candidate) (string, []Candidate) {
+// no accelerators unless nothing else is left or variety is asked for, spot if
+// there is any, cheapest first, at most MaxTypes. It returns the capacity type
+// with them. The candidates must not be empty. By the newer rules a spot machine
+// must not cost more than the cheapest that is certain to stay.
+func Choose(candidates []Candidate, req *cloud.LaunchRequest, newer bool) (string, []Candidate) {
+	variety := slices.DeleteFunc(slices.Clone(req.Requirements), func(r label.Requirement) bool { return r.MinValues == 0 })
 	plain := slices.DeleteFunc(slices.Clone(candidates), func(c Candidate) bool { return special(c.Type) })
-	if len(plain) > 0 {
+	if len(plain) > 0 && len(variety) == 0 {
 		candidates = plain
 	}
-	market := label.Spot
-	chosen := ofMarket(candidates, market)
-	if len(chosen) == 0 {
-		market = label.OnDemand
-		chosen = ofMarket(candidates, market)
+	onDemand := ofMarket(candidates, label.OnDemand)
+	market, chosen := label.Spot, ofMarket(candidates, label.Spot)
+	if newer && len(onDemand) > 0 {
+		cheapest := slices.MinFunc(onDemand, compareCandidates)
+		chosen = upTo(chosen, cheapest.price())
 	}
-	slices.SortFunc(chosen, func(a, b Candidate) int {
-		return cmp.Or(cmp.Compare(a.price(), b.price()), strings.Compare(a.Type.Name, b.Type.Name))
-	})
-	return market, chosen[:min(len(chosen), MaxTypes)]
+	if len(chosen) == 0 {
+		market, chosen = label.OnDemand, onDemand
+	}
+	slices.SortFunc(chosen, compareCandidates)
+	if len(chosen) > MaxTypes {
+		chosen = mostVaried(chosen, variety)
+	}
+	return market, chosen
+}
+
+func compareCandidates(a, b Candidate) int {
+	return cmp.Or(cmp.Compare(a.price(), b.price()), strings.Compare(a.Type.Name, b.Type.Name))
+}
+
+// upTo keeps the offerings that cost no more than that.
+func upTo(candidates []Candidate, limit quantity.Price) []Candidate {
+	var out []Candidate
+	for _, c := range candidates {
+		c.Offerings = slices.DeleteFunc(c.Offerings, func(o world.Offering) bool { return o.Price > limit })
+		if len(c.Offerings) > 0 {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// mostVaried keeps MaxTypes of the candidates, which are sorted by price: first
+// those that bring a value of which more are asked for, then the cheapest.
+func mostVaried(candidates []Candidate, variety []label.Requirement) []Candidate {
+	kept := make([]bool, len(candidates))
+	left := MaxTypes
+	for _, r := range variety {
+		seen := map[string]bool{}
+		for i, c := range candidates {
+			value := c.Type.Labels[label.Normalize(r.Key)]
+			if len(seen) >= r.MinValues || left == 0 {
+				break
+			}
+			if !seen[value] && !kept[i] {
+				kept[i] = true
+				left--
+			}
+			seen[value] = true
+		}
+	}
+	var out []Candidate
+	for i, c := range candidates {
+		if !kept[i] && left > 0 {
+			kept[i] = true
+			left--
+		}
+		if kept[i] {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // ofMarket keeps the offerings of one capacity type, cheapest first, and the

@@ -50,7 +50,7 @@ func chosen(types []world.InstanceType, req cloud.LaunchRequest) string {
 	if len(candidates) == 0 {
 		return NothingFits(types, &req).Error()
 	}
-	market, list := Choose(candidates)
+	market, list := Choose(candidates, &cloud.LaunchRequest{}, false)
 	out := market + ":"
 	for _, c := range list {
 		var zones []string
@@ -119,9 +119,61 @@ func TestTheSixtyCheapestAreAskedFor(t *testing.T) {
 	for i := range 100 {
 		types = append(types, kind(fmt.Sprintf("m%02d.large", i), "amd64", 2000, fmt.Sprintf("a/on-demand/%d", 1000-i)))
 	}
-	_, got := Choose(Fitting(types, &cloud.LaunchRequest{}))
+	_, got := Choose(Fitting(types, &cloud.LaunchRequest{}), &cloud.LaunchRequest{}, false)
 	if len(got) != 60 || got[0].Type.Name != "m99.large" || got[59].Type.Name != "m40.large" {
 		t.Errorf("%d types, %s to %s; want 60, m99.large to m40.large", len(got), got[0].Type.Name, got[len(got)-1].Type.Name)
+	}
+}
+
+func TestVarietyThatIsAskedFor(t *testing.T) {
+	var types []world.InstanceType
+	for i := range 100 {
+		types = append(types, kind(fmt.Sprintf("m%02d.large", i), "amd64", 2000, fmt.Sprintf("a/on-demand/%d", i+1)))
+	}
+	for i := range 3 { // dear ones of other families, one of them special
+		types = append(types, kind(fmt.Sprintf("c%d.large", i), "amd64", 2000, fmt.Sprintf("a/on-demand/%d", 1000+i)))
+	}
+	types = append(types, with(kind("g5.large", "amd64", 2000, "a/on-demand/2000"), nvidiaGPU, 1))
+	for i := range types {
+		types[i].Labels["karpenter.k8s.aws/instance-category"] = types[i].Name[:1]
+	}
+	for least, want := range map[int]int{0: 1, 2: 2, 3: 3, 9: 3} {
+		req := &cloud.LaunchRequest{Requirements: []label.Requirement{{Key: "karpenter.k8s.aws/instance-category", Op: label.Exists, MinValues: least}}}
+		_, got := Choose(Fitting(types, req), req, true)
+		categories := map[string]bool{}
+		for _, c := range got {
+			categories[c.Type.Name[:1]] = true
+		}
+		if len(got) != MaxTypes || len(categories) != want || got[0].Type.Name != "m00.large" {
+			t.Errorf("at least %d categories: %d of %d types, first %s; want %d", least, len(categories), len(got), got[0].Type.Name, want)
+		}
+	}
+}
+
+// TestSpotDearerThanOnDemand: by the newer rules nobody pays more for a machine
+// that may be taken away.
+func TestSpotDearerThanOnDemand(t *testing.T) {
+	types := []world.InstanceType{
+		kind("m5.large", "amd64", 2000, "a/on-demand/100", "a/spot/90", "b/spot/120"),
+		kind("m6.large", "amd64", 2000, "a/on-demand/150", "a/spot/110"),
+	}
+	offered := func(newer bool) (string, int) {
+		market, got := Choose(Fitting(types, &cloud.LaunchRequest{}), &cloud.LaunchRequest{}, newer)
+		n := 0
+		for _, c := range got {
+			n += len(c.Offerings)
+		}
+		return market, n
+	}
+	if market, n := offered(false); market != label.Spot || n != 3 {
+		t.Errorf("older rules: %d offerings of %s", n, market)
+	}
+	if market, n := offered(true); market != label.Spot || n != 1 {
+		t.Errorf("newer rules: %d offerings of %s, want the one that costs less than the cheapest on demand", n, market)
+	}
+	types[0].Offerings[1].Price = 101
+	if market, n := offered(true); market != label.OnDemand || n != 2 {
+		t.Errorf("all of spot is dearer: %d offerings of %s", n, market)
 	}
 }
 

@@ -93,6 +93,9 @@ const (
 	// plainLimit is the size in bytes up to which an order is kept readable.
 	plainLimit = 2 << 10
 	gzipMark   = "gz:"
+	// mostPrepared bytes fit beside what else is written on a NodeClaim, whose
+	// annotations may have 256 KiB.
+	mostPrepared = 192 << 10
 )
 
 // Encode writes the order as text, small enough for an annotation.
@@ -112,7 +115,11 @@ func Encode(o Order) (cloud.Prepared, error) {
 	if err := zip.Close(); err != nil {
 		return "", fmt.Errorf("packing the launch order: %w", err)
 	}
-	return cloud.Prepared(gzipMark + base64.StdEncoding.EncodeToString(packed.Bytes())), nil
+	out := gzipMark + base64.StdEncoding.EncodeToString(packed.Bytes())
+	if len(out) > mostPrepared {
+		return "", fmt.Errorf("the launch order takes %d bytes, and %d can be written down: use fewer images, or shorter user data", len(out), mostPrepared)
+	}
+	return cloud.Prepared(out), nil
 }
 
 // Decode reads what Encode wrote.
