@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"karpenter/internal/aws"
+	"karpenter/internal/controller/adopt"
 	"karpenter/internal/controller/catalog"
 	"karpenter/internal/controller/claim"
 	"karpenter/internal/controller/class"
@@ -119,6 +120,9 @@ func New(p Parts) *Assembly {
 		controllers = append(controllers,
 			&pool.Controller{Client: p.Client, Kind: kind, Check: check(provider), Events: events, Now: p.Now, Log: p.Log.WithName("pool")},
 			&class.Controller{Client: p.Client, Kind: kind, Resolve: resolve(provider), Release: release(provider), Events: events, Now: p.Now, Log: p.Log.WithName("class")})
+	}
+	if len(p.Kinds) == len(dialect.All()) { // machines can change hands
+		controllers = append(controllers, &adopt.Controller{Ledger: book, Cloud: cloud})
 	}
 	for _, c := range controllers {
 		a.Reconcilers = append(a.Reconcilers, c.Reconciler())

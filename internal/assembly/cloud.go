@@ -283,3 +283,8 @@ func (m *metered) Terminate(ctx context.Context, id string) (err error) {
 	defer func(done func(error)) { done(err) }(m.time("Delete"))
 	return m.to.Terminate(ctx, id)
 }
+
+func (m *metered) Tag(ctx context.Context, id string, set map[string]string, remove []string) (err error) {
+	defer func(done func(error)) { done(err) }(m.time("Tag"))
+	return m.to.Tag(ctx, id, set, remove)
+}
