@@ -13,6 +13,7 @@
 package ec2
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -94,6 +95,7 @@ type Cloud struct {
 	world     World
 	types     map[string]*catalog.Row
 	offers    map[offerKey]Offer
+	sold      []Offer // the same, by type and zone
 	instances []*Instance // in launch order
 	byID      map[string]*Instance
 	launched  int
@@ -150,6 +152,9 @@ func (c *Cloud) index() {
 	for i := range w.Types {
 		c.types[w.Types[i].Name] = &w.Types[i]
 	}
+	c.sold = slices.SortedFunc(slices.Values(w.Offers), func(a, b Offer) int {
+		return cmp.Or(strings.Compare(a.Type, b.Type), strings.Compare(a.Zone, b.Zone))
+	})
 	clear(c.offers)
 	for _, o := range w.Offers {
 		c.offers[offerKey{o.Type, o.Zone}] = o

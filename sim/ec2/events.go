@@ -56,7 +56,7 @@ func (c *Cloud) emit(at time.Time, source, detailType string, resources []string
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.queues)) {
 		for range copies {
-			c.put(c.queues[name], body, delay)
+			c.put(c.queues[name], body, at, delay)
 		}
 	}
 }
@@ -76,7 +76,7 @@ func (c *Cloud) Send(queue, body string, delay time.Duration) error {
 	if err != nil {
 		return err
 	}
-	c.put(q, body, delay)
+	c.put(q, body, c.now(), delay)
 	return nil
 }
 

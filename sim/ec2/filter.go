@@ -101,9 +101,11 @@ type listing[T any] struct {
 	filters    []Filter
 	attributes attributes[T]
 	tags       func(T) Tags // nil: the things have none
-	// key tells the items apart; they are shown in its order.
-	key    func(T) string
-	bounds bounds
+	// key tells the items apart; they are shown in its order. inOrder: they
+	// are in it already.
+	key     func(T) string
+	inOrder bool
+	bounds  bounds
 }
 
 // named are names of items that a caller wants; one that is missing fails the
@@ -126,7 +128,7 @@ func (l listing[T]) page(p Page) (part []T, next string, err error) {
 	if items, err = selectBy(items, l.filters, l.attributes, l.tags); err != nil {
 		return nil, "", err
 	}
-	if !slices.IsSortedFunc(items, l.compare) {
+	if !l.inOrder {
 		slices.SortFunc(items, l.compare) // selectBy made them a list of their own
 	}
 	return page(items, p, l.bounds, l.key)

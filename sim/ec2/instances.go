@@ -233,7 +233,7 @@ func (in *DescribeInstancesInput) do(c *Cloud) (*DescribeInstancesOutput, error)
 	}
 	now := c.now()
 	part, next, err := listing[*Instance]{
-		items: items, key: (*Instance).key, filters: in.Filters, attributes: instanceFilters, bounds: paged,
+		items: items, key: (*Instance).key, inOrder: len(in.IDs) == 0, filters: in.Filters, attributes: instanceFilters, bounds: paged,
 		tags: func(i *Instance) Tags { return i.tagsAt(now) },
 	}.page(in.Page)
 	return &DescribeInstancesOutput{NextToken: next, Reservations: each(part, func(i *Instance) Reservation { return c.reservation([]*Instance{i}) })}, err

@@ -38,8 +38,6 @@ type SpotPrice struct {
 	Amount quantity.Price `xml:"-"`
 }
 
-func (p SpotPrice) key() string { return p.Type + "/" + p.Zone + "/" + p.Product }
-
 // DescribeSpotPriceHistoryOutput lists spot prices.
 type DescribeSpotPriceHistoryOutput struct {
 	Response
@@ -52,26 +50,27 @@ type DescribeSpotPriceHistoryOutput struct {
 func (in *DescribeSpotPriceHistoryInput) do(c *Cloud) (*DescribeSpotPriceHistoryOutput, error) {
 	const product = "Linux/UNIX"
 	since := c.now().Truncate(time.Hour)
-	var all []SpotPrice
+	var items []Offer
 	if len(in.Products) == 0 || slices.ContainsFunc(in.Products, func(p string) bool { return p == product || p == product+" (Amazon VPC)" }) {
-		for _, o := range c.offers {
-			if o.Spot == 0 || in.Zone != "" && in.Zone != o.Zone || len(in.Types) > 0 && !slices.Contains(in.Types, o.Type) {
-				continue
+		for _, o := range c.sold {
+			if o.Spot != 0 && (in.Zone == "" || in.Zone == o.Zone) && (len(in.Types) == 0 || slices.Contains(in.Types, o.Type)) {
+				items = append(items, o)
 			}
-			all = append(all, SpotPrice{Zone: o.Zone, ZoneID: zoneID(o.Zone), Type: o.Type, Product: product, Price: usd(o.Spot, 6), Since: since, Amount: o.Spot})
 		}
 	}
-	part, next, err := listing[SpotPrice]{
-		items: all, key: SpotPrice.key, filters: in.Filters, bounds: bounds{least: 1, most: 1000, size: 1000},
-		attributes: attributes[SpotPrice]{
-			"availability-zone":    one(func(p SpotPrice) string { return p.Zone }),
-			"availability-zone-id": one(func(p SpotPrice) string { return p.ZoneID }),
-			"instance-type":        one(func(p SpotPrice) string { return p.Type }),
-			"product-description":  one(func(p SpotPrice) string { return p.Product }),
-			"spot-price":           one(func(p SpotPrice) string { return p.Price }),
+	part, next, err := listing[Offer]{
+		items: items, key: Offer.key, inOrder: true, filters: in.Filters, bounds: bounds{least: 1, most: 1000, size: 1000},
+		attributes: attributes[Offer]{
+			"availability-zone":    one(func(o Offer) string { return o.Zone }),
+			"availability-zone-id": one(func(o Offer) string { return zoneID(o.Zone) }),
+			"instance-type":        one(func(o Offer) string { return o.Type }),
+			"product-description":  one(func(Offer) string { return product }),
+			"spot-price":           one(func(o Offer) string { return usd(o.Spot, 6) }),
 		},
 	}.page(in.Page)
-	return &DescribeSpotPriceHistoryOutput{Prices: part, NextToken: next}, err
+	return &DescribeSpotPriceHistoryOutput{NextToken: next, Prices: each(part, func(o Offer) SpotPrice {
+		return SpotPrice{Zone: o.Zone, ZoneID: zoneID(o.Zone), Type: o.Type, Product: product, Price: usd(o.Spot, 6), Since: since, Amount: o.Spot}
+	})}, err
 }
 
 // usd writes a price with so many decimals.

@@ -71,10 +71,9 @@ func (c *Cloud) queueAt(url string) (*queue, error) {
 	return q, nil
 }
 
-// put adds a message that can be received from then on.
-func (c *Cloud) put(q *queue, body string, delay time.Duration) *message {
-	now := c.now()
-	m := &message{id: uuid(c.rng), body: body, sent: now, visible: now.Add(delay)}
+// put adds a message of that time, which can be received after the delay.
+func (c *Cloud) put(q *queue, body string, sent time.Time, delay time.Duration) *message {
+	m := &message{id: uuid(c.rng), body: body, sent: sent, visible: sent.Add(delay)}
 	q.messages = append(q.messages, m)
 	return m
 }
@@ -208,7 +207,7 @@ func (in *SendMessageInput) do(c *Cloud) (*SendMessageOutput, error) {
 	case len(in.MessageBody) > mostBytes:
 		return nil, errorf("InvalidParameterValue", "One or more parameters are invalid. Reason: Message must be shorter than %d bytes.", mostBytes)
 	}
-	m := c.put(q, in.MessageBody, time.Duration(in.DelaySeconds)*time.Second)
+	m := c.put(q, in.MessageBody, c.now(), time.Duration(in.DelaySeconds)*time.Second)
 	return &SendMessageOutput{m.id, digest(in.MessageBody)}, nil
 }
 

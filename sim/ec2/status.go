@@ -77,7 +77,7 @@ func (in *DescribeInstanceStatusInput) do(c *Cloud) (*DescribeInstanceStatusOutp
 			shown = append(shown, i)
 		}
 	}
-	part, next, err := listing[*Instance]{items: shown, key: (*Instance).key, filters: in.Filters, attributes: statusFilters, bounds: paged}.page(in.Page)
+	part, next, err := listing[*Instance]{items: shown, key: (*Instance).key, inOrder: len(in.IDs) == 0, filters: in.Filters, attributes: statusFilters, bounds: paged}.page(in.Page)
 	return &DescribeInstanceStatusOutput{NextToken: next, Statuses: each(part, func(i *Instance) InstanceStatus {
 		return InstanceStatus{ID: i.ID, Zone: i.Zone, Events: i.planned, State: stateRef(i.State), System: i.check(i.hostImpaired), Instance: i.check(i.impaired)}
 	})}, err

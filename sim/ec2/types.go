@@ -163,7 +163,7 @@ func (in *DescribeInstanceTypesInput) do(c *Cloud) (*DescribeInstanceTypesOutput
 		return nil, errorf("InvalidParameterValue", "The number of instance types (%d) exceeds the limit of 100.", len(in.Types))
 	}
 	part, next, err := listing[*catalog.Row]{
-		items: pointers(c.world.Types), key: name, filters: in.Filters, attributes: typeFilters, bounds: bounds{least: 5, most: 100, size: 100},
+		items: pointers(c.world.Types), key: name, inOrder: true, filters: in.Filters, attributes: typeFilters, bounds: bounds{least: 5, most: 100, size: 100},
 		named: []named[*catalog.Row]{{in.Types, name, "InvalidInstanceType", "following supplied instance type"}},
 	}.page(in.Page)
 	return &DescribeInstanceTypesOutput{NextToken: next, Types: each(part, typeInfo)}, err
@@ -267,7 +267,8 @@ type DescribeInstanceTypeOfferingsOutput struct {
 	NextToken string        `xml:"nextToken,omitempty"`
 }
 
-func (o Offering) key() string { return o.Type + "/" + o.Location }
+// key is in the order of type and zone.
+func (o Offer) key() string { return o.Type + "\x00" + o.Zone }
 
 func (in *DescribeInstanceTypeOfferingsInput) do(c *Cloud) (*DescribeInstanceTypeOfferingsOutput, error) {
 	location := map[string]func(string) string{
@@ -283,17 +284,18 @@ func (in *DescribeInstanceTypeOfferingsInput) do(c *Cloud) (*DescribeInstanceTyp
 	if kind == "" {
 		kind = "region"
 	}
-	all := make([]Offering, 0, len(c.world.Offers))
-	for _, o := range c.world.Offers {
-		all = append(all, Offering{Type: o.Type, LocationType: kind, Location: location(o.Zone)})
+	items := c.sold
+	if kind == "region" {
+		items = slices.CompactFunc(slices.Clone(items), func(a, b Offer) bool { return a.Type == b.Type })
 	}
-	slices.SortFunc(all, func(a, b Offering) int { return strings.Compare(a.key(), b.key()) })
-	part, next, err := listing[Offering]{
-		items: slices.Compact(all), key: Offering.key, filters: in.Filters, bounds: bounds{least: 5, most: 1000, size: 1000},
-		attributes: attributes[Offering]{
-			"instance-type": one(func(o Offering) string { return o.Type }),
-			"location":      one(func(o Offering) string { return o.Location }),
+	part, next, err := listing[Offer]{
+		items: items, key: Offer.key, inOrder: true, filters: in.Filters, bounds: bounds{least: 5, most: 1000, size: 1000},
+		attributes: attributes[Offer]{
+			"instance-type": one(func(o Offer) string { return o.Type }),
+			"location":      one(func(o Offer) string { return location(o.Zone) }),
 		},
 	}.page(in.Page)
-	return &DescribeInstanceTypeOfferingsOutput{Offerings: part, NextToken: next}, err
+	return &DescribeInstanceTypeOfferingsOutput{NextToken: next, Offerings: each(part, func(o Offer) Offering {
+		return Offering{Type: o.Type, LocationType: kind, Location: location(o.Zone)}
+	})}, err
 }
