@@ -95,7 +95,7 @@ type Cloud struct {
 	world     World
 	types     map[string]*catalog.Row
 	offers    map[offerKey]Offer
-	sold      []Offer // the same, by type and zone
+	sold      []Offer     // the same, by type and zone
 	instances []*Instance // in launch order
 	byID      map[string]*Instance
 	launched  int

@@ -2,10 +2,12 @@ package ec2_test
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -276,6 +278,74 @@ func TestEventFaults(t *testing.T) {
 	}
 	if err := cloud.Send("q", "hello", 0); err != nil || !slices.Contains(cloud.Waiting("q"), "hello") {
 		t.Errorf("foreign message: %v", err)
+	}
+}
+
+// A long poll over HTTP ends when something arrives, not before and not at the
+// end of its time.
+func TestLongPoll(t *testing.T) {
+	cloud := ec2.New(ec2.Options{})
+	cloud.AddQueue("q")
+	server := httptest.NewServer(cloud.Handler())
+	defer server.Close()
+	var sent atomic.Bool
+	time.AfterFunc(100*time.Millisecond, func() {
+		sent.Store(true)
+		if err := cloud.Send("q", "hello", 0); err != nil {
+			t.Error(err)
+		}
+	})
+	begin := time.Now()
+	request := must(http.NewRequest("POST", server.URL, strings.NewReader(`{"QueueUrl":"x/q","WaitTimeSeconds":20}`)))
+	request.Header.Set("X-Amz-Target", "AmazonSQS.ReceiveMessage")
+	answer := must(http.DefaultClient.Do(request))
+	body := must(io.ReadAll(answer.Body))
+	answer.Body.Close()
+	if !sent.Load() || !strings.Contains(string(body), `"Body":"hello"`) || time.Since(begin) > 10*time.Second {
+		t.Errorf("after %s: %s", time.Since(begin), body)
+	}
+	if n := cloud.CallCounts()["ReceiveMessage"]; n != 1 {
+		t.Errorf("it counts as %d calls", n)
+	}
+}
+
+// The control endpoint does to machines and queues what an operator can.
+func TestControlOfEvents(t *testing.T) {
+	cloud, clock := start(t, ec2.Options{BootDelay: time.Second, JitterPercent: -1})
+	if status, _ := control(cloud, "PUT", "/_sim/queues/q", ""); status != http.StatusCreated {
+		t.Errorf("queue: status %d", status)
+	}
+	id := launched(must(ec2.Call(cloud, fleet(ec2.Spot, 1, m5a))))[0]
+	clock.forward(time.Second)
+	for _, verb := range []string{"rebalance", "retire", "impair", "impair-host", "interrupt"} {
+		if status, body := control(cloud, "POST", "/_sim/instances/"+id+"/"+verb, ""); status != http.StatusOK {
+			t.Errorf("%s: status %d %s", verb, status, body)
+		}
+	}
+	s := must(ec2.Call(cloud, &ec2.DescribeInstanceStatusInput{})).Statuses[0]
+	if s.Instance.Status != "impaired" || s.System.Status != "impaired" || len(s.Events) != 1 {
+		t.Errorf("status %+v", s)
+	}
+	control(cloud, "POST", "/_sim/instances/"+id+"/repair", "")
+	if s := must(ec2.Call(cloud, &ec2.DescribeInstanceStatusInput{})).Statuses[0]; s.Instance.Status != "ok" || len(s.Events) != 0 {
+		t.Errorf("repaired: %+v", s)
+	}
+	control(cloud, "POST", "/_sim/queues/q", "no JSON at all")
+	status, body := control(cloud, "GET", "/_sim/queues/q", "")
+	var list []string
+	if err := json.Unmarshal([]byte(body), &list); err != nil || status != http.StatusOK || len(list) != 6 || list[5] != "no JSON at all" {
+		t.Errorf("status %d, %v: %s", status, err, body)
+	}
+	if status, _ := control(cloud, "POST", "/_sim/queues/other", "x"); status != http.StatusNotFound {
+		t.Errorf("no such queue: status %d", status)
+	}
+	if status, body := control(cloud, "POST", "/_sim/faults", `{"on":"DescribeSubnets","delay":"2s"}`); status != http.StatusCreated || cloud.Faults()[0].Delay != 2*time.Second {
+		t.Errorf("delay: status %d %s", status, body)
+	}
+	for _, bad := range []string{`{"on":"visible"}`, `{"on":"event","error":"Eaten"}`, `{"on":"DescribeSubnets","delay":"soon"}`} {
+		if status, _ := control(cloud, "POST", "/_sim/faults", bad); status != http.StatusBadRequest {
+			t.Errorf("%s: status %d", bad, status)
+		}
 	}
 }
 
