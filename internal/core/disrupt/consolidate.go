@@ -232,6 +232,9 @@ func (s *search) replaceOne(i int) bool {
 	}
 	w, why := s.cheaper(set, most)
 	if why != nil {
+		if ruled := s.ruled[c.node.Name]; ruled != nil {
+			why = ruled
+		}
 		s.kept[c.node.Name] = why
 		return false
 	}
@@ -253,7 +256,7 @@ func (s *search) propose(i int) (set []candidate, most quantity.Price) {
 		if c.price == quantity.PriceUnknown || s.kept[c.node.Name] != nil {
 			continue
 		}
-		if s.ledger.refuses(c) != nil || !p.Leave(c.node.Name) {
+		if s.ledger.refuses(c) != nil || !p.Clear(c.node.Name) {
 			break
 		}
 		s.ledger.draw(c)
@@ -274,7 +277,7 @@ func (s *search) notCheaper(c candidate) reason.Reason {
 	if spotTypes([]candidate{c}) == 0 {
 		p := s.look()
 		defer p.Undo(p.Mark())
-		if p.Leave(c.node.Name) {
+		if p.Clear(c.node.Name) {
 			if n := p.SpotTypes(s.below(c.price)); n > 0 {
 				return SpotStays{Types: n}
 			}
@@ -349,7 +352,9 @@ const aMachine quantity.Price = 1_000_000_000
 
 // selling is the snapshot with only those types for sale, in one market, that
 // cost less than most in every zone: whichever zone the cloud chooses, the
-// machine is cheaper. Machines are so dear that one is bought rather than two;
+// machine is cheaper. Nodes have no room: a replacement takes all the pods of
+// the machines that it stands in for, or what is saved would be paid for with a
+// second kind of disturbance each time. Machines are so dear that one is bought rather than two;
 // what preferences may cost stays the same share of the price.
 func selling(s *world.Snapshot, market string, most quantity.Price) *world.Snapshot {
 	out := *s
@@ -357,6 +362,10 @@ func selling(s *world.Snapshot, market string, most quantity.Price) *world.Snaps
 		out.Policy.PreferenceMicros = max(1, int64(float64(out.Policy.PreferenceMicros)*float64(most)/float64(aMachine)))
 	}
 	out.Policy.MachineCost, out.Policy.TieToleranceMicros = aMachine, 0
+	out.Nodes = slices.Clone(s.Nodes)
+	for i := range out.Nodes {
+		out.Nodes[i].Allocatable = quantity.Resources{}
+	}
 	out.Catalogs = make(map[world.CatalogKey]world.Catalog, len(s.Catalogs))
 	for key, c := range s.Catalogs {
 		types := make([]world.InstanceType, 0, len(c.Types))

@@ -76,6 +76,9 @@ func TestConsolidation(t *testing.T) {
 			want: "consolidation: a b saves $0.4000/h for 4; c stays (Busy);"},
 		"the same price is no reason": {nodes: []world.Node{
 			node("a", xl, pod("p", 2200, nil)), node("b", xl, pod("q", 2200, nil))}, want: "a stays (NotCheaper); b stays (NotCheaper);"},
+		"pods are not dealt out between a node and a smaller machine": {nodes: []world.Node{
+			node("a", xl, pod("p1", 1100, nil), pod("p2", 1100, nil)), node("b", xl, pod("q1", 1100, nil), pod("q2", 1100, nil))},
+			want: "a stays (NotCheaper); b stays (NotCheaper);"},
 		"a smaller machine will do": {nodes: []world.Node{node("a", xl, pod("p", 1500, nil))},
 			want: "consolidation: a after m.large/on-demand saves $0.1000/h for 2;"},
 		"an older machine is replaced by one that costs less": {nodes: []world.Node{node("a", of("old.xlarge", label.OnDemand), pod("p", 3500, nil))},

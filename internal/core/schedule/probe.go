@@ -149,7 +149,15 @@ func (p *Probe) compileShops(s *world.Snapshot, daemons []world.Daemon, profiles
 // Leave takes the machine out and finds room for its pods on the others. It
 // does nothing and returns false for a machine that is out already, to which
 // pods have moved, or which is not in the snapshot.
-func (p *Probe) Leave(node string) bool {
+func (p *Probe) Leave(node string) bool { return p.leave(node, p.house) }
+
+// Clear takes the machine out as Leave does, and leaves all of its pods
+// homeless.
+func (p *Probe) Clear(node string) bool {
+	return p.leave(node, func(l portionOf) int32 { return l.pods })
+}
+
+func (p *Probe) leave(node string, house func(portionOf) (left int32)) bool {
 	at, ok := p.at[node]
 	if !ok || p.gone.has(at) || p.filled[at] > 0 {
 		return false
@@ -157,7 +165,7 @@ func (p *Probe) Leave(node string) bool {
 	p.gone.add(at)
 	p.log = append(p.log, probeChange{at, portionOf{int32(len(p.homeless)), 0}})
 	for _, l := range p.loads[at] {
-		if left := p.house(l); left > 0 {
+		if left := house(l); left > 0 {
 			p.homeless = append(p.homeless, portionOf{l.class, left})
 		}
 	}
