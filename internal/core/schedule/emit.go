@@ -3,8 +3,8 @@ package schedule
 import (
 	"cmp"
 	"maps"
+	"math/bits"
 	"slices"
-	"strings"
 
 	"karpenter/internal/core/label"
 	"karpenter/internal/core/quantity"
@@ -56,7 +56,7 @@ func (p *problem) offering(m *machine) *offering {
 		at := s.market.offering(o)
 		out.options = append(out.options, Option{s.market.kind(o).Name, at.Zone, at.CapacityType, o.price})
 	}
-	out.requirements = s.describe(chosen, out.options, out.labels)
+	out.requirements = s.describe(chosen, out.labels)
 	out.requests = p.requests(m, chosen)
 	return out
 }
@@ -129,18 +129,18 @@ func (p *problem) choose(s *shop, suits set) []int {
 // independent reports whether every combination of the types, zones and capacity
 // types of the chosen offers suits, as far as it exists.
 func (s *shop) independent(chosen []int, suits set) bool {
-	kinds, zones, capacities := make([]bool, len(s.market.catalog.Types)), map[string]bool{}, map[string]bool{}
+	kinds := make([]bool, len(s.market.catalog.Types))
+	zone, capacity := s.market.table.column(label.Zone), s.market.table.column(label.CapacityType)
+	zones, capacities := make([]bool, len(zone.values)+1), make([]bool, len(capacity.values)+1)
 	for _, i := range chosen {
-		o := s.market.offers[i]
-		at := s.market.offering(o)
-		kinds[o.kind], zones[at.Zone], capacities[at.CapacityType] = true, true, true
+		kinds[s.market.offers[i].kind], zones[zone.ids[i]], capacities[capacity.ids[i]] = true, true, true
 	}
-	others := slices.Clone(s.offers)
-	others.andNot(suits)
-	for i := others.next(0); i >= 0; i = others.next(i + 1) {
-		o := s.market.offers[i]
-		if at := s.market.offering(o); kinds[o.kind] && zones[at.Zone] && capacities[at.CapacityType] {
-			return false
+	for w := range suits {
+		for word := s.offers[w] &^ suits[w]; word != 0; word &= word - 1 {
+			i := w<<6 + bits.TrailingZeros64(word)
+			if kinds[s.market.offers[i].kind] && zones[zone.ids[i]] && capacities[capacity.ids[i]] {
+				return false
+			}
 		}
 	}
 	return true
@@ -164,16 +164,15 @@ func (s *shop) decide(masks []label.Mask) map[string]string {
 	return out
 }
 
-// describe writes the options and decided labels as requirements.
-func (s *shop) describe(chosen []int, options []Option, labels map[string]string) []label.Requirement {
-	var kinds, zones, capacities []string
-	for _, o := range options {
-		kinds, zones, capacities = append(kinds, o.Type), append(zones, o.Zone), append(capacities, o.CapacityType)
+// describe writes the chosen offers and decided labels as requirements.
+func (s *shop) describe(chosen []int, labels map[string]string) []label.Requirement {
+	some := newSet(len(s.market.offers))
+	for _, i := range chosen {
+		some.add(i)
 	}
-	out := []label.Requirement{
-		{Key: label.InstanceType, Op: label.In, Values: distinct(kinds)},
-		{Key: label.Zone, Op: label.In, Values: distinct(zones)},
-		{Key: label.CapacityType, Op: label.In, Values: distinct(capacities)},
+	var out []label.Requirement
+	for _, key := range []string{label.InstanceType, label.Zone, label.CapacityType} {
+		out = append(out, label.Requirement{Key: key, Op: label.In, Values: s.market.table.distinct(key, some)})
 	}
 	for _, r := range normal(s.pool.Requirements) {
 		switch r.Key {
@@ -194,11 +193,6 @@ func (s *shop) describe(chosen []int, options []Option, labels map[string]string
 	}
 	label.Sort(out)
 	return out
-}
-
-func distinct(words []string) []string {
-	slices.SortFunc(words, strings.Compare)
-	return slices.Compact(words)
 }
 
 // requests adds up what pods and daemons ask for; of the daemons, the least

@@ -42,8 +42,11 @@ func newMarket(c *world.Catalog, d *dims) *market {
 		m.room = append(m.room, d.room(it.Allocatable, it.AttachLimits, nil)...)
 	}
 	slices.SortFunc(m.offers, func(a, b offer) int {
+		if c := cmp.Compare(a.price, b.price); c != 0 {
+			return c
+		}
 		x, y := m.offering(a), m.offering(b)
-		return cmp.Or(cmp.Compare(a.price, b.price), strings.Compare(m.kind(a).Name, m.kind(b).Name),
+		return cmp.Or(strings.Compare(m.kind(a).Name, m.kind(b).Name),
 			strings.Compare(x.Zone, y.Zone), strings.Compare(x.CapacityType, y.CapacityType))
 	})
 	m.table = newTable(len(m.offers), m.label)

@@ -94,3 +94,8 @@ func count(n int, what string) string {
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }
+
+func distinct(words []string) []string {
+	slices.Sort(words)
+	return slices.Compact(words)
+}
