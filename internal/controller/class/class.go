@@ -96,13 +96,21 @@ func locked(before client.Object) client.Patch {
 	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 }
 
-// hold puts our finalizer on a class for which something may be made.
+// hold puts our finalizer on a class for which something may be made, and the
+// hash of what it says.
 func (c *Controller) hold(ctx context.Context, o client.Object) error {
-	before := o.DeepCopyObject().(client.Object)
-	if c.Kind.ClassFinalizer == "" || !controllerutil.AddFinalizer(o, c.Kind.ClassFinalizer) {
+	class, ok := o.(*awsv1.EC2NodeClass)
+	if !ok {
 		return nil
 	}
-	return c.Client.Patch(ctx, o, locked(before))
+	before := class.DeepCopy()
+	controllerutil.AddFinalizer(class, c.Kind.ClassFinalizer)
+	metav1.SetMetaDataAnnotation(&class.ObjectMeta, dialect.AnnotationClassHash, convert.ClassHash(class))
+	metav1.SetMetaDataAnnotation(&class.ObjectMeta, dialect.AnnotationClassHashVersion, convert.ClassHashVersion)
+	if equality.Semantic.DeepEqual(before, class) {
+		return nil
+	}
+	return c.Client.Patch(ctx, class, locked(before))
 }
 
 // goes lets a class go when no machine refers to it any more, and clears up.

@@ -19,6 +19,7 @@ import (
 	awsv1 "karpenter/api/aws/v1"
 	apiv1 "karpenter/api/v1"
 	"karpenter/internal/cloud"
+	"karpenter/internal/kube/convert"
 	"karpenter/internal/kube/dialect"
 )
 
@@ -68,6 +69,9 @@ func TestConditionSaysWhatIsMissing(t *testing.T) {
 			got := &awsv1.EC2NodeClass{}
 			if err := ctl.Client.Get(t.Context(), request.NamespacedName, got); err != nil {
 				t.Fatal(err)
+			}
+			if got.Annotations[dialect.AnnotationClassHash] != convert.ClassHash(got) || len(got.Finalizers) != 1 {
+				t.Errorf("neither hash nor finalizer: %+v", got.ObjectMeta)
 			}
 			for _, have := range got.Status.Conditions {
 				want := c.status[have.Type]

@@ -1,12 +1,8 @@
 package convert
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -160,28 +156,4 @@ func DurationText(d time.Duration) string {
 		text = strings.TrimSuffix(text, "0m")
 	}
 	return text
-}
-
-// PoolHashVersion says how [PoolHash] is computed. Hashes of other versions,
-// and of other programs, are not compared with ours.
-const PoolHashVersion = "k1"
-
-// PoolHash stands for the template of a NodePool, requirements aside: a machine
-// that was made from another one has drifted. Order in lists does not matter,
-// and what is not set is left out, so that a field that is added to the API
-// later does not change it.
-func PoolHash(p *karpv1.NodePool) string {
-	t := admission.DefaultNodePool(p).Spec.Template
-	t.Spec.Requirements = nil
-	order := func(a, b karpv1.Taint) int {
-		return strings.Compare(a.Key+" "+string(a.Effect)+" "+a.Value, b.Key+" "+string(b.Effect)+" "+b.Value)
-	}
-	slices.SortFunc(t.Spec.Taints, order)
-	slices.SortFunc(t.Spec.StartupTaints, order)
-	text, err := json.Marshal(t)
-	if err != nil {
-		return "" // plain values always marshal
-	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:8])
 }

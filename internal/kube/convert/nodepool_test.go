@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	awsv1 "karpenter/api/aws/v1"
 	karpv1 "karpenter/api/v1"
 	"karpenter/internal/admission"
 	"karpenter/internal/core/label"
@@ -181,5 +182,36 @@ func TestDurationText(t *testing.T) {
 		if got := DurationText(d); got != want {
 			t.Errorf("%v is written %q, want %q", d, got, want)
 		}
+	}
+}
+
+// TestClassHash: what the hash of a class sees, and what it does not.
+func TestClassHash(t *testing.T) {
+	hash := func(spec string) string {
+		c := &awsv1.EC2NodeClass{}
+		if err := yaml.UnmarshalStrict([]byte("{metadata: {name: test}, spec: "+spec+"}"), c); err != nil {
+			t.Fatal(err)
+		}
+		return ClassHash(c)
+	}
+	const base = `{role: r, amiSelectorTerms: [{alias: al2023@latest}], subnetSelectorTerms: [{id: subnet-1}], securityGroupSelectorTerms: [{id: sg-1}]}`
+	for change, same := range map[string]bool{
+		strings.Replace(base, "subnet-1", "subnet-2", 1):                                        true,
+		strings.Replace(base, "sg-1", "sg-2", 1):                                                true,
+		strings.Replace(base, "al2023@latest", "al2023@v20240807", 1):                           true,
+		strings.Replace(base, "role: r", "role: r, amiFamily: AL2023", 1):                       true,
+		strings.Replace(base, "role: r", "role: r, metadataOptions: {}", 1):                     true,
+		strings.Replace(base, "al2023@latest", "bottlerocket@latest", 1):                        false,
+		strings.Replace(base, "role: r", "role: other", 1):                                      false,
+		strings.Replace(base, "role: r", "role: r, userData: x", 1):                             false,
+		strings.Replace(base, "role: r", "role: r, kubelet: {maxPods: 3}", 1):                   false,
+		strings.Replace(base, "role: r", "role: r, metadataOptions: {httpTokens: optional}", 1): false,
+	} {
+		if got := hash(change) == hash(base); got != same {
+			t.Errorf("same hash: %v, want %v: %s", got, same, change)
+		}
+	}
+	if got := hash(base); got != "70042d927720fcc2" {
+		t.Errorf("the hash of an unchanged class has changed to %s: all its machines would drift; raise ClassHashVersion", got)
 	}
 }

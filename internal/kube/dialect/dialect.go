@@ -48,6 +48,10 @@ const (
 	// the pool are made from, AnnotationPoolHashVersion for how it is computed.
 	AnnotationPoolHash        = "karpenter.sh/nodepool-hash"
 	AnnotationPoolHashVersion = "karpenter.sh/nodepool-hash-version"
+	// AnnotationClassHash and AnnotationClassHashVersion are the same for what an
+	// EC2NodeClass says, on it and on NodeClaims.
+	AnnotationClassHash        = "karpenter.k8s.aws/ec2nodeclass-hash"
+	AnnotationClassHashVersion = "karpenter.k8s.aws/ec2nodeclass-hash-version"
 	// AnnotationMinValuesRelaxed says that a machine was bought with less choice
 	// than its pool asks for.
 	AnnotationMinValuesRelaxed = "karpenter.sh/nodeclaim-min-values-relaxed"
@@ -77,6 +81,7 @@ var control = map[string]bool{
 	AnnotationLaunchRequest: true, AnnotationPlannedPods: true, AnnotationInlineProvider: true,
 	AnnotationTerminationTimestamp: true, AnnotationDisruptionIntent: true, AnnotationReplaces: true,
 	AnnotationEmptinessTimestamp: true, AnnotationPoolHash: true, AnnotationPoolHashVersion: true,
+	AnnotationClassHash: true, AnnotationClassHashVersion: true,
 	AnnotationMinValuesRelaxed: true, AnnotationAdopt: true, AnnotationAdoptedFrom: true,
 }
 
