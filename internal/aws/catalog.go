@@ -11,6 +11,7 @@ import (
 	"karpenter/internal/aws/class"
 	"karpenter/internal/aws/launch"
 	"karpenter/internal/cloud"
+	"karpenter/internal/core/label"
 	"karpenter/internal/core/world"
 )
 
@@ -59,7 +60,11 @@ func (p *Provider) catalog(ctx context.Context, s Settings, c *class.Class, kube
 	in := input(s, c, kubelet)
 	in.Observed = func(name string) (catalog.Seen, bool) { o, ok := seen[name]; return o, ok }
 	in.Region, in.Offered, in.Zones, in.Prices = p.Region(), offered.value, zonesOf(subnets), prices
-	in.Unavailable = func(k cloud.OfferingKey) bool { _, ok := refused[k]; return ok }
+	_, noSpot := refused[allSpot]
+	in.Unavailable = func(k cloud.OfferingKey) bool {
+		_, ok := refused[k]
+		return ok || noSpot && k.CapacityType == label.Spot
+	}
 
 	state := fmt.Sprint(rows.version, offered.version, priceVersion, seenVersion, in.Zones, in.Family.Name, in.BlockDevices, in.RAID0, in.Rules,
 		in.VMMemoryOverheadPercent, in.PodENI, in.ENILimitedPodDensity, in.ReservedENIs, images.list, images.failed, cloud.SortedKeys(refused))

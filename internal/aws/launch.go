@@ -145,6 +145,9 @@ func (p *Provider) foundAgain(ctx context.Context, token string, order *launch.O
 	return promise(i, order), nil
 }
 
+// allSpot stands for every spot offering in the table of refused ones.
+var allSpot = cloud.OfferingKey{CapacityType: label.Spot}
+
 // remember marks what was refused and returns the offerings among it.
 func (p *Provider) remember(order *launch.Order, refusals []launch.Refusal) []cloud.OfferingKey {
 	var refused []cloud.OfferingKey
@@ -155,6 +158,8 @@ func (p *Provider) remember(order *launch.Order, refusals []launch.Refusal) []cl
 			p.closed.Mark(o.Subnet)
 		case r.NoCapacity() && o.Type != "" && o.Zone != "":
 			refused = append(refused, cloud.OfferingKey{Type: o.Type, Zone: o.Zone, CapacityType: order.Fleet.CapacityType})
+		case r.NoSpot():
+			refused = append(refused, allSpot)
 		case r.Code == launch.TemplateGoneCode:
 			for _, t := range order.Templates {
 				p.templates.Forget(t.Name)

@@ -142,6 +142,24 @@ func TestSpotFirstThenOnDemand(t *testing.T) {
 	}
 }
 
+// TestSpotThatTheAccountMayNotUse: where the role is missing that EC2 needs for
+// spot machines, all of spot is left alone.
+func TestSpotThatTheAccountMayNotUse(t *testing.T) {
+	r := newRig(t, ec2.Options{})
+	r.fault(ec2.Fault{On: "create", Match: ec2.Match{Market: "spot"}, Error: "AuthFailure.ServiceLinkedRoleCreationNotPermitted"})
+	req := request("t1")
+	req.Requirements[2] = in(label.CapacityType, "spot", "on-demand")
+	var none *cloud.NoCapacityError
+	if _, err := r.Launch(t.Context(), "t1", r.prepare(req)); !errors.As(err, &none) {
+		t.Fatalf("err = %v, want a NoCapacityError", err)
+	}
+	other := request("t2", in(label.Zone, "us-west-2b"))
+	other.Requirements[0], other.Requirements[2] = in("karpenter.k8s.aws/instance-family", "m5"), in(label.CapacityType, "spot", "on-demand")
+	if got := r.launch("t2", r.prepare(other)); got.CapacityType != label.OnDemand {
+		t.Errorf("launched %s, want on-demand of any family and zone", got.CapacityType)
+	}
+}
+
 func TestThrottling(t *testing.T) {
 	r := newRig(t, ec2.Options{})
 	prepared := r.prepare(request("t1"))

@@ -39,7 +39,10 @@ func (a *agenda) Pop() any {
 // machine, in little more than the time that the limit asks for, with little
 // more than one call each.
 func TestThousandClaimsUnderThrottling(t *testing.T) {
-	const claims = 1000
+	claims := 1000
+	if testing.Short() {
+		claims = 100
+	}
 	r := newRig(t, ec2.Options{Limits: map[string]ec2.Limit{
 		"CreateFleet": {PerSecond: 5, Burst: 5}, "Describe*": {PerSecond: 20, Burst: 20},
 	}})
@@ -85,7 +88,7 @@ func TestThousandClaimsUnderThrottling(t *testing.T) {
 	}
 	// One to launch and one to look at each, less a burst; what is asked once
 	// for all does not count.
-	const least, limit = 2 * claims, (claims - 5) / 5 * time.Second
+	least, limit := 2*claims, time.Duration(claims-5)/5*time.Second
 	t.Logf("%d machines in %s (the limit alone: %s); %d calls, the least is %d: %v", len(machines), took, limit, total, least, counts)
 	if len(machines) != claims || r.running() != claims {
 		t.Errorf("%d machines, %d running; want %d", len(machines), r.running(), claims)

@@ -13,8 +13,7 @@ import (
 
 // Build makes the instance types of one pool from the facts about them, sorted
 // by name. All types are returned, also those without an available offering,
-// except types with programmable chips (FPGA) and the family g2, whose GPUs no
-// current driver supports.
+// but for what the rules hide.
 //
 // An error names the kubelet setting that cannot be read.
 func Build(rows []Row, in Input) ([]world.InstanceType, error) {
@@ -26,7 +25,7 @@ func Build(rows []Row, in Input) ([]world.InstanceType, error) {
 	types := make([]world.InstanceType, 0, len(rows))
 	for i := range rows {
 		r := &rows[i]
-		if r.FPGA || strings.HasPrefix(r.Name, "g2") {
+		if in.Rules.HidesOddTypes && (r.FPGA || strings.HasPrefix(r.Name, "g2.")) {
 			continue
 		}
 		capacity := capacityOf(r, in, settings)

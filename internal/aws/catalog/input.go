@@ -68,6 +68,9 @@ type Rules struct {
 	DiskEviction bool
 	// ArmMiB of memory are not seen on arm64.
 	ArmMiB int64
+	// HidesOddTypes: types with programmable chips, and the family g2, whose GPUs
+	// no current driver supports, are left out.
+	HidesOddTypes bool
 	// ObservedRaises: memory that was observed replaces the estimate also where
 	// it is more.
 	ObservedRaises bool
@@ -75,6 +78,6 @@ type Rules struct {
 
 // Rules of the two generations.
 var (
-	OldRules = Rules{System: quantity.Resources{MilliCPU: 100, MemoryBytes: 100 * mebi, EphemeralBytes: gibi}, SoftEviction: true}
+	OldRules = Rules{System: quantity.Resources{MilliCPU: 100, MemoryBytes: 100 * mebi, EphemeralBytes: gibi}, SoftEviction: true, HidesOddTypes: true}
 	NewRules = Rules{DiskEviction: true, ArmMiB: 64, ObservedRaises: true}
 )

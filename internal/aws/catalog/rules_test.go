@@ -86,3 +86,15 @@ func TestPodsUseOneNetworkCard(t *testing.T) {
 		}
 	}
 }
+
+func TestOddTypesAreHiddenByTheOlderRules(t *testing.T) {
+	rows := []Row{{Name: "f9.large", Arch: []string{"x86_64"}, VCPU: 2, MemoryMiB: 4096, FPGA: true}, {Name: "g2.large", Arch: []string{"x86_64"}, VCPU: 2, MemoryMiB: 4096}}
+	for _, tt := range []struct {
+		in   Input
+		want int
+	}{{usual(), 0}, {modern(), 2}} {
+		if got, err := Build(rows, tt.in); err != nil || len(got) != tt.want {
+			t.Errorf("%d types, %v; want %d", len(got), err, tt.want)
+		}
+	}
+}

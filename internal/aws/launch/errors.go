@@ -67,8 +67,14 @@ func (r Refusal) NoAddress() bool { return r.Code == "InsufficientFreeAddressesI
 // know.
 const TemplateGoneCode = "InvalidLaunchTemplateName.NotFoundException"
 
+// NoSpot reports whether the account may not use spot machines at all, as the
+// role that EC2 uses for them is missing.
+func (r Refusal) NoSpot() bool {
+	return r.Code == "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
+}
+
 // OtherRequestHelps reports whether a request for other offerings could
 // succeed after this refusal.
 func (r Refusal) OtherRequestHelps() bool {
-	return r.NoCapacity() || r.NoAddress() || r.Code == TemplateGoneCode
+	return r.NoCapacity() || r.NoAddress() || r.NoSpot() || r.Code == TemplateGoneCode
 }
