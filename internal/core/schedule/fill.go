@@ -18,6 +18,7 @@ type stock struct {
 	left    []int     // pods, per class
 	host    *host     // nil if no class has rules about its host
 	items   []item    // kept from fill to fill
+	need    []float64 // what the items ask for, per item and resource
 	active  []int32
 	taken   []int
 	// share is the most that the pods of one machine may be worth, so that there
@@ -122,7 +123,6 @@ func (s *stock) seat(class, n int) {
 // item is a member that still fits.
 type item struct {
 	member, class int
-	request       []float64
 	way           *way
 	left          int
 	keen          float64 // worth for what it takes
@@ -130,10 +130,10 @@ type item struct {
 
 // itemsFor lists the members that fit at all.
 func (s *stock) itemsFor(members []member, rent, room []float64, greed float64) []item {
-	s.items = s.items[:0]
+	s.items, s.need = s.items[:0], s.need[:0]
 	for i, m := range members {
 		r := s.requestOf(m.class)
-		if s.left[m.class] == 0 || howMany(1, r, room) == 0 {
+		if s.left[m.class] == 0 || !seats(room, r) {
 			continue
 		}
 		pays := 1e-9
@@ -147,10 +147,13 @@ func (s *stock) itemsFor(members []member, rent, room []float64, greed float64) 
 		if rules := s.classes[m.class].rules; rules != nil && rules.onHost {
 			keen *= 4 // few may share a machine: not to be left for the end
 		}
-		s.items = append(s.items, item{i, m.class, r, m.way, s.left[m.class], keen})
+		s.items, s.need = append(s.items, item{i, m.class, m.way, s.left[m.class], keen}), append(s.need, r...)
 	}
 	return s.items
 }
+
+// bites is in how many steps a machine would be filled with pods of one class.
+const bites = 4
 
 // fill puts pods on a machine: next always those that match the shape of the
 // room left best and are worth most for what they take, to the power of greed.
@@ -167,6 +170,7 @@ func (s *stock) fill(members []member, rent, room []float64, greed float64, out 
 	taken := slices.Grow(s.taken[:0], len(members))[:len(members)]
 	clear(taken)
 	s.taken = taken
+	shared := !math.IsInf(s.share, 1)
 	var masks []label.Mask
 	for {
 		for d := range weight {
@@ -177,15 +181,15 @@ func (s *stock) fill(members []member, rent, room []float64, greed float64, out 
 		kept := 0
 	items:
 		for _, i := range active {
-			it := &all[i]
 			score := 0.0
-			for d, r := range it.request {
+			for d, r := range s.need[int(i)*len(room):][:len(room)] {
 				if r > room[d] {
 					continue items
 				}
 				score += weight[d] * r
 			}
-			if worth > 0 && worth+s.value[it.class] > s.share {
+			it := &all[i]
+			if shared && worth > 0 && worth+s.value[it.class] > s.share {
 				continue
 			}
 			if score *= it.keen; score > best {
@@ -202,9 +206,10 @@ func (s *stock) fill(members []member, rent, room []float64, greed float64, out 
 			break
 		}
 		it := &all[active[at]]
-		k := howMany(it.left, it.request, room)
+		request := s.requestOf(it.class)
+		k := howMany(it.left, request, room)
 		if len(active) > 1 {
-			k = max(1, k/8)
+			k = max(1, k/bites)
 		}
 		if more := (s.share - worth) / s.value[it.class]; float64(k) > more {
 			k = max(1, int(more))
@@ -214,7 +219,7 @@ func (s *stock) fill(members []member, rent, room []float64, greed float64, out 
 		taken[it.member] += k
 		worth += float64(k) * s.value[it.class]
 		masks, _ = meet(masks, it.way.masks)
-		for d, r := range it.request {
+		for d, r := range request {
 			room[d] -= r * float64(k)
 		}
 		if it.left -= k; it.left == 0 {
