@@ -32,6 +32,8 @@ var options = []option{
 		duration(func(s *Settings) *time.Duration { return &s.BatchMax })},
 	{"featureGates.driftEnabled", []string{"DRIFT_ENABLED"}, "replace machines that no longer match their pool or class",
 		boolean(func(s *Settings) *bool { return &s.DriftEnabled })},
+	{"featureGates.spotToSpotConsolidation", []string{"SPOT_TO_SPOT_CONSOLIDATION"}, "replace spot machines of NodePools by cheaper ones",
+		boolean(func(s *Settings) *bool { return &s.SpotToSpotConsolidation })},
 	{"aws.clusterName", []string{"CLUSTER_NAME"}, "name of the cluster (required)",
 		text(func(s *Settings) *string { return &s.ClusterName })},
 	{"aws.clusterEndpoint", []string{"CLUSTER_ENDPOINT"}, "URL under which machines reach the API server",

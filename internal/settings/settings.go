@@ -44,6 +44,9 @@ type Settings struct {
 	RelaxMinValues bool
 
 	DriftEnabled bool
+	// SpotToSpotConsolidation: a spot machine of a NodePool may be replaced by a
+	// cheaper one.
+	SpotToSpotConsolidation bool
 }
 
 // Default returns the settings of an installation that sets nothing. Cluster

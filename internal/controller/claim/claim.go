@@ -65,6 +65,7 @@ type Controller struct {
 type memory struct {
 	retryAt                       time.Time // when a failed launch is tried again
 	firstNominated, lastNominated time.Time
+	pods                          map[string]bool // see lifecycle.Input
 }
 
 // pass is one look at one record.
@@ -119,9 +120,12 @@ func (c *Controller) observe(ctx context.Context, p *pass) (err error) {
 		if p.pool.Kind == dialect.KindProvisioner {
 			in.StartupTaints = p.pool.StartupTaints // what a Provisioner says now holds
 		}
+		if q := p.pool.Disruption.QuietFor; q != nil {
+			in.Quiet = &q.Duration
+		}
 	}
 	m := c.recall(p.claim)
-	in.RetryAt = m.retryAt
+	in.RetryAt, in.Seen = m.retryAt, m.pods
 	in.Nominations = lifecycle.Nominations{Off: !set.Nominate, First: m.firstNominated, Last: m.lastNominated}
 
 	if p.nodes, err = c.Ledger.Nodes(ctx, in.Record.ProviderID); err != nil {
@@ -211,7 +215,13 @@ func (c *Controller) act(ctx context.Context, p *pass, step lifecycle.Step) erro
 			}
 		})
 	}
-	return c.Ledger.Note(ctx, p.claim, step.Joined, step.Conditions...)
+	if err := c.Ledger.NoteStep(ctx, p.claim, step); err != nil {
+		return err
+	}
+	if step.Seen != nil {
+		c.remember(p.claim, func(m *memory) { m.pods = step.Seen })
+	}
+	return nil
 }
 
 // progress tells people how far a machine has come.

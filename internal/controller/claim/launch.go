@@ -31,11 +31,16 @@ func (c *Controller) launch(ctx context.Context, p *pass, step lifecycle.Step) (
 		if p.in.Record.Pool != "" && !p.hasPool {
 			return p.in.Now.Add(poolGone), nil
 		}
-		prepared, err := c.Cloud.Prepare(ctx, request(p))
+		asked := request(p)
+		hash, err := c.Ledger.ClassHash(ctx, asked.Class) // before the class is used: a change after that is seen
+		if err != nil {
+			return time.Time{}, err
+		}
+		prepared, err := c.Cloud.Prepare(ctx, asked)
 		if err != nil {
 			return c.failed(ctx, p, err)
 		}
-		if err := c.Ledger.Prepared(ctx, p.claim, prepared); err != nil {
+		if err := c.Ledger.Prepared(ctx, p.claim, prepared, hash); err != nil {
 			return time.Time{}, fmt.Errorf("writing down the launch of NodeClaim %q: %w", p.claim.Name, err)
 		}
 		p.in.Record = convert.Record(p.claim)

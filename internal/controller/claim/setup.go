@@ -34,7 +34,7 @@ func nodeChanged(old, now *corev1.Node) bool {
 }
 
 func podChanged(old, now *corev1.Pod) bool {
-	return old.Spec.NodeName != now.Spec.NodeName || old.Status.Phase != now.Status.Phase
+	return old.Spec.NodeName != now.Spec.NodeName || old.Status.Phase != now.Status.Phase || (old.DeletionTimestamp == nil) != (now.DeletionTimestamp == nil)
 }
 
 func (c *Controller) ofNode(ctx context.Context, o client.Object) []reconcile.Request {

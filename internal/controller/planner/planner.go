@@ -202,8 +202,17 @@ func (p *Planner) woken() chan struct{} {
 
 // policy is the part of the settings that the core looks at.
 func policy(set settings.Settings) world.Policy {
-	return world.Policy{MachineCost: set.MachineCost, TieToleranceMicros: set.TieToleranceMicros, PreferenceMicros: set.PreferenceMicros, RelaxMinValues: set.RelaxMinValues}
+	p := world.Policy{MachineCost: set.MachineCost, TieToleranceMicros: set.TieToleranceMicros, PreferenceMicros: set.PreferenceMicros, RelaxMinValues: set.RelaxMinValues}
+	if set.SpotToSpotConsolidation {
+		p.SpotToSpot = spotToSpot
+	}
+	return p
 }
+
+// spotToSpot is of how many cheaper types there must be a choice: whichever of
+// them the cloud picks, the next look finds fewer, so that a machine does not
+// walk down to the type that is interrupted most.
+const spotToSpot = 15
 
 // nominationWindow is how long pods are expected on a node that is ready.
 func nominationWindow(set settings.Settings) time.Duration {

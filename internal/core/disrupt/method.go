@@ -7,12 +7,17 @@ import (
 	"karpenter/internal/core/world"
 )
 
-// empty: the machine has had no pod for longer than its pool allows.
+// empty: the machine has had no pod for longer than its pool allows. Where the
+// pool asks for quiet, the time counts from the last pod that went.
 func empty(c candidate) (time.Time, bool) {
 	if c.pool == nil || c.pool.EmptyAfter == nil || c.node.EmptySince == nil {
 		return time.Time{}, false
 	}
-	since := c.node.EmptySince.Add(c.pool.EmptyAfter.Duration)
+	from := *c.node.EmptySince
+	if c.pool.Disruption.QuietFor != nil && c.node.PodEvent != nil && c.node.PodEvent.Before(from) {
+		from = *c.node.PodEvent
+	}
+	since := from.Add(c.pool.EmptyAfter.Duration)
 	return since, !c.now.Before(since) && !slices.ContainsFunc(c.node.Pods, occupies)
 }
 

@@ -8,11 +8,11 @@ import (
 	"karpenter/internal/core/world"
 )
 
-// plannedHold is how long, from the start of its life as an initialised node,
+// PlannedHold is how long, from the start of its life as an initialised node,
 // pods that were planned for a node keep it from counting as empty while they
 // wait. It is longer than the scheduler's five-minute sweep over pods that
 // nothing else wakes.
-const plannedHold = 6 * time.Minute
+const PlannedHold = 6 * time.Minute
 
 // ephemeral are the taints that Kubernetes takes off by itself once a node
 // works.
@@ -100,7 +100,7 @@ func occupied(in *Input, n *Node) (bool, time.Time) {
 		if p.Nominated == n.Name {
 			return true, time.Time{}
 		}
-		if hold := in.Record.Initialized.Since.Add(plannedHold); !in.Record.Initialized.True() {
+		if hold := in.Record.Initialized.Since.Add(PlannedHold); !in.Record.Initialized.True() {
 			until = in.Now.Add(Recheck)
 		} else if hold.After(until) {
 			until = hold

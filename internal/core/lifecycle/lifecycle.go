@@ -116,7 +116,7 @@ func (p *NodePatch) annotate(key, value string) {
 // Condition of a record that is to be set.
 type Condition struct {
 	Type    ConditionType
-	Status  string // True, False or Unknown
+	Status  string // True, False or Unknown; empty: it is taken away
 	Reason  string
 	Message string
 }
@@ -132,6 +132,8 @@ const (
 	Drained             ConditionType = "Drained"
 	VolumesDetached     ConditionType = "VolumesDetached"
 	InstanceTerminating ConditionType = "InstanceTerminating"
+	Consolidatable      ConditionType = "Consolidatable"
+	Drifted             ConditionType = "Drifted"
 )
 
 // Values of a condition.

@@ -37,6 +37,13 @@ type Input struct {
 	// Empty says whether the pool removes empty nodes after a time.
 	Empty Emptiness
 
+	// Quiet: it is noted when pods come and go, and the machine counts as
+	// consolidatable when none has for this long; nil: the pool does not ask.
+	Quiet *time.Duration
+	// Seen are the pods that counted when it was last noted, by UID; nil: nobody
+	// remembers.
+	Seen map[string]bool
+
 	// RetryAt is when a failed launch may be tried again; zero: now.
 	RetryAt time.Time
 
@@ -90,7 +97,11 @@ type Step struct {
 	// Nominate these pods to the node.
 	Nominate []world.ObjectName
 	// Joined is the name of the Node to write in the status; empty: no change.
-	Joined     string
+	Joined string
+	// PodEvent is when a pod last came or went; nil: no change. Seen is to be
+	// remembered for the next time; nil: what was remembered still holds.
+	PodEvent   *time.Time
+	Seen       map[string]bool
 	Conditions []Condition
 	// Again is when to look again although nothing happened; zero: never.
 	Again time.Time
@@ -202,6 +213,7 @@ func settle(in *Input, n *Node) Step {
 	}
 	s.Conditions = append(s.Conditions, holds(Initialized))
 	stamp(in, n, &s)
+	quiet(in, n, &s)
 	return s
 }
 

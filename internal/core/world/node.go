@@ -54,7 +54,8 @@ type Node struct {
 	Disruption string `json:"disruption,omitempty"`
 	// EmptySince is when the last pod that counts went; nil while in use.
 	EmptySince *time.Time `json:"emptySince,omitempty"`
-	// PodEvent is when a pod last came or went; nil: not since it was created.
+	// PodEvent is when a pod last came or went, or the machine became usable; nil:
+	// not since it was created.
 	PodEvent *time.Time `json:"podEvent,omitempty"`
 	// NominatedUntil: before this time pods are expected that were planned here.
 	NominatedUntil *time.Time `json:"nominatedUntil,omitempty"`

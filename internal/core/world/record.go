@@ -45,6 +45,8 @@ type Record struct {
 	Initialized Condition `json:"initialized"`
 	// InstanceTerminating: the cloud was asked to terminate the instance.
 	InstanceTerminating bool `json:"instanceTerminating,omitempty"`
+	// PodEvent is when a pod last came or went; nil: none has.
+	PodEvent *time.Time `json:"podEvent,omitempty"`
 	// Expires is when the machine goes, whatever is on it; nil = never.
 	Expires *time.Time `json:"expires,omitempty"`
 	// Deadline is when draining ends whatever is left; nil = no deadline.

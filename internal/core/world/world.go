@@ -56,6 +56,9 @@ type Policy struct {
 	// [label.Requirement] MinValues asks for, as many as there are; otherwise the
 	// pod waits.
 	RelaxMinValues bool `json:"relaxMinValues,omitempty"`
+	// SpotToSpot is [Disruption.SpotToSpot] of the pools that may replace spot
+	// machines by others at all; 0 = none does.
+	SpotToSpot int `json:"spotToSpot,omitempty"`
 }
 
 // DefaultPolicy returns the policy of an installation that sets nothing.

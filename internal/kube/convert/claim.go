@@ -146,6 +146,7 @@ func Record(c *karpv1.NodeClaim) world.Record {
 		Class:         world.ClassRef{Group: c.Spec.NodeClassRef.Group, Kind: c.Spec.NodeClassRef.Kind, Name: c.Spec.NodeClassRef.Name, Inline: c.Annotations[dialect.AnnotationInlineProvider]},
 		Created:       c.CreationTimestamp.Time,
 		DeletedAt:     timePointer(c.DeletionTimestamp),
+		PodEvent:      timePointer(c.Status.LastPodEventTime),
 		Requests:      Resources(c.Spec.Resources.Requests, true),
 		Labels:        c.Labels,
 		Annotations:   c.Annotations,

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	awsv1 "karpenter/api/aws/v1"
 	v1 "karpenter/api/v1"
 	"karpenter/internal/core/world"
 	"karpenter/internal/kube/convert"
@@ -109,6 +110,19 @@ func (l *Ledger) Pool(ctx context.Context, kind, name string) (world.Pool, bool,
 	}
 	pool, err := convert.PoolOf(p)
 	return pool, err == nil, nil
+}
+
+// ClassHash stands for what the class says now; empty for a class that has no
+// hash, or is gone.
+func (l *Ledger) ClassHash(ctx context.Context, ref world.ClassRef) (string, error) {
+	if ref.Group != awsv1.GroupVersion.Group || ref.Kind != awsv1.Kind {
+		return "", nil
+	}
+	c := &awsv1.EC2NodeClass{}
+	if err := l.Client.Get(ctx, client.ObjectKey{Name: ref.Name}, c); err != nil {
+		return "", client.IgnoreNotFound(err)
+	}
+	return convert.ClassHash(c), nil
 }
 
 // PodsOn returns the pods that are bound to the node. They belong to the cache:

@@ -64,8 +64,13 @@ func (l *Ledger) Plan(ctx context.Context, name string, pods []world.ObjectName)
 
 // Prepared writes down the launch that is about to be sent. Nothing may be sent
 // that was not written down; a record that is being deleted takes nothing.
-func (l *Ledger) Prepared(ctx context.Context, claim *v1.NodeClaim, request cloud.Prepared) error {
+// classHash stands for the class that it was prepared with, if that has a hash.
+func (l *Ledger) Prepared(ctx context.Context, claim *v1.NodeClaim, request cloud.Prepared, classHash string) error {
 	return l.patch(ctx, claim, func() {
+		if classHash != "" {
+			metav1.SetMetaDataAnnotation(&claim.ObjectMeta, dialect.AnnotationClassHash, classHash)
+			metav1.SetMetaDataAnnotation(&claim.ObjectMeta, dialect.AnnotationClassHashVersion, convert.ClassHashVersion)
+		}
 		controllerutil.AddFinalizer(claim, dialect.FinalizerTermination)
 		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, dialect.AnnotationLaunchRequest, string(request))
 	})
@@ -121,11 +126,19 @@ func launchedLabels(claim *v1.NodeClaim, provider map[string]string) map[string]
 
 // Note writes conditions, and the name of the Node if it is not empty.
 func (l *Ledger) Note(ctx context.Context, claim *v1.NodeClaim, node string, conditions ...lifecycle.Condition) error {
+	return l.NoteStep(ctx, claim, lifecycle.Step{Joined: node, Conditions: conditions})
+}
+
+// NoteStep writes down what a step says about the record itself.
+func (l *Ledger) NoteStep(ctx context.Context, claim *v1.NodeClaim, step lifecycle.Step) error {
 	return l.status(ctx, claim, func() {
-		if node != "" {
-			claim.Status.NodeName = node
+		if step.Joined != "" {
+			claim.Status.NodeName = step.Joined
 		}
-		for _, c := range conditions {
+		if step.PodEvent != nil {
+			claim.Status.LastPodEventTime = &metav1.Time{Time: step.PodEvent.Truncate(time.Second)}
+		}
+		for _, c := range step.Conditions {
 			l.set(claim, c)
 		}
 	})
@@ -184,6 +197,10 @@ func locked(before client.Object) client.Patch {
 }
 
 func (l *Ledger) set(claim *v1.NodeClaim, c lifecycle.Condition) {
+	if c.Status == "" {
+		meta.RemoveStatusCondition(&claim.Status.Conditions, string(c.Type))
+		return
+	}
 	if len(c.Message) > conditionMessageMax {
 		c.Message = strings.ToValidUTF8(c.Message[:conditionMessageMax-3], "") + "..."
 	}

@@ -21,6 +21,7 @@ import (
 	"karpenter/internal/core/lifecycle"
 	"karpenter/internal/core/quantity"
 	"karpenter/internal/core/world"
+	"karpenter/internal/kube/dialect"
 )
 
 var noon = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -82,8 +83,11 @@ var machine = cloud.Instance{ID: "i-1", ProviderID: "aws:///z/i-1", ImageID: "am
 func TestLaunchedWritesLabelsThenOneStatus(t *testing.T) {
 	l, writes := newLedger(t)
 	c := begin(t, l)
-	if err := l.Prepared(t.Context(), c, "body"); err != nil {
+	if err := l.Prepared(t.Context(), c, "body", "hash"); err != nil {
 		t.Fatal(err)
+	}
+	if c.Annotations[dialect.AnnotationClassHash] != "hash" || c.Annotations[dialect.AnnotationClassHashVersion] == "" {
+		t.Errorf("the hash of the class is not written down: %v", c.Annotations)
 	}
 	if err := l.Launched(t.Context(), c, machine); err != nil {
 		t.Fatal(err)
@@ -132,10 +136,10 @@ func TestTwoWritersDoNotOverwriteEachOther(t *testing.T) {
 	l, _ := newLedger(t)
 	c := begin(t, l)
 	stale := c.DeepCopy()
-	if err := l.Prepared(t.Context(), c, "body"); err != nil {
+	if err := l.Prepared(t.Context(), c, "body", ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Prepared(t.Context(), stale.DeepCopy(), "other body"); !apierrors.IsConflict(err) {
+	if err := l.Prepared(t.Context(), stale.DeepCopy(), "other body", ""); !apierrors.IsConflict(err) {
 		t.Errorf("a second launch was written down: %v", err)
 	}
 	if err := l.Delete(t.Context(), stale.DeepCopy()); !apierrors.IsConflict(err) {
@@ -151,7 +155,7 @@ func TestTwoWritersDoNotOverwriteEachOther(t *testing.T) {
 	if got := read(t, l, c.Name); got.Status.ProviderID != machine.ProviderID {
 		t.Error("the machine of a record that is being deleted is not known")
 	}
-	if err := l.Prepared(t.Context(), stale, "late"); err == nil {
+	if err := l.Prepared(t.Context(), stale, "late", ""); err == nil {
 		t.Error("a record that is being deleted took a launch")
 	}
 }

@@ -14,9 +14,11 @@ import (
 
 	apiv1 "karpenter/api/v1"
 	"karpenter/internal/core/disrupt"
+	"karpenter/internal/core/lifecycle"
 	"karpenter/internal/core/quantity"
 	"karpenter/internal/core/world"
 	"karpenter/internal/kube/convert"
+	"karpenter/internal/kube/dialect"
 	"karpenter/internal/kube/intent"
 )
 
@@ -64,6 +66,10 @@ func (b *build) pool(ctx context.Context, o client.Object) {
 		b.view.Catalogs[pool.Catalog] = catalog
 	}
 	pool.NotReady = notReady(o, cmp.Or(pool.NotReady, catalog.Trouble))
+	convert.Windows(&pool, b.now)
+	if pool.Kind == dialect.KindNodePool {
+		pool.Disruption.SpotToSpot = b.view.Policy.SpotToSpot
+	}
 	b.view.Pools = append(b.view.Pools, pool)
 }
 
@@ -212,13 +218,16 @@ func (b *build) promises() {
 			p, waits := candidates[pod]
 			_, taken := b.view.Promised[pod]
 			late := n.Initialized && !b.now.Before(until) && p.Node == ""
+			if hold := r.Initialized.Since.Add(lifecycle.PlannedHold); late && waits && b.now.Before(hold) {
+				expect(n, hold) // it is planned anew, but the scheduler may still send it here
+			}
 			if !waits || taken || late || p.Node == n.Name {
 				continue
 			}
 			b.view.Promised[pod] = name
 			b.keepRoom(n, p)
-			if n.Initialized && p.Node == "" && (n.NominatedUntil == nil || n.NominatedUntil.Before(until)) {
-				n.NominatedUntil = &until
+			if n.Initialized && p.Node == "" {
+				expect(n, until)
 			}
 		}
 	}
@@ -234,6 +243,13 @@ func (b *build) promises() {
 			until := b.now.Add(b.window)
 			b.view.Nodes[i].NominatedUntil = &until
 		}
+	}
+}
+
+// expect notes that pods are expected on the node.
+func expect(n *world.Node, until time.Time) {
+	if n.NominatedUntil == nil || n.NominatedUntil.Before(until) {
+		n.NominatedUntil = &until
 	}
 }
 

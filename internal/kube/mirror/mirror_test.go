@@ -202,7 +202,7 @@ func mirrorOf(t *testing.T, objects ...client.Object) (*Mirror, client.Client) {
 		return world.InstanceType{Name: name, Labels: map[string]string{label.InstanceType: name, label.Arch: "amd64"},
 			Capacity:     quantity.Resources{MilliCPU: cpu, Pods: 50},
 			Allocatable:  quantity.Resources{MilliCPU: cpu - 100, Pods: 50},
-			AttachLimits: []quantity.Amount{{Name: "ebs.csi.aws.com", Value: 7}}}
+			AttachLimits: []quantity.Amount{{Name: "ebs.csi.aws.com", Value: 7}}, Offerings: []world.Offering{{Zone: "a", CapacityType: label.OnDemand, Available: true}}}
 	}
 	return New(c, func(_ context.Context, p world.Pool) world.Catalog {
 		if p.Class.Name == "missing" {
@@ -268,7 +268,12 @@ pending q
 pool test used cpu 4, pods 50, nodes 1
 node node-c claim=c pool=test expecting [cpu 3900m, pods 50] p*
 `},
-		"then they are": {after: window, objects: []client.Object{provisioner(), claim("c", initialized(t0)), nodeOf("c", ready...), pod("p", unschedulable)}, want: `
+		"then they are, but may still come": {after: window, objects: []client.Object{provisioner(), claim("c", initialized(t0)), nodeOf("c", ready...), pod("p", unschedulable)}, want: `
+pool test used cpu 4, pods 50, nodes 1
+node node-c claim=c pool=test expecting [cpu 3900m, pods 50]
+pending p
+`},
+		"for longer than the scheduler can wait": {after: 6 * time.Minute, objects: []client.Object{provisioner(), claim("c", initialized(t0)), nodeOf("c", ready...), pod("p", unschedulable)}, want: `
 pool test used cpu 4, pods 50, nodes 1
 node node-c claim=c pool=test [cpu 3900m, pods 50]
 pending p
@@ -372,7 +377,7 @@ pool e (it is being deleted)
 func TestLabelsBeforeTheLaunchAreThoseThatAllOptionsShare(t *testing.T) {
 	m, _ := mirrorOf(t, provisioner(), claim("c"))
 	got := view(t, m, t0).Nodes[0].Labels
-	want := map[string]string{label.Provisioner: "test", label.Zone: "a", label.Arch: "amd64"}
+	want := map[string]string{label.Provisioner: "test", label.Zone: "a", label.Arch: "amd64", label.CapacityType: label.OnDemand}
 	if !maps.Equal(got, want) {
 		t.Errorf("labels %v, want %v", got, want)
 	}
