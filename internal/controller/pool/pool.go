@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -52,12 +53,16 @@ type Controller struct {
 	Events event.Recorder
 	Now    func() time.Time
 	Log    logr.Logger
+
+	mu     sync.Mutex
+	health map[string]*health // of NodePools, by name
 }
 
 // Reconcile brings the status of one pool up to date.
 func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	p := c.Kind.Pool()
 	if err := c.Client.Get(ctx, req.NamespacedName, p); err != nil {
+		c.forget(req.Name)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	var claims apiv1.NodeClaimList
@@ -69,6 +74,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	before := p.DeepCopyObject().(client.Object)
 	show(p, claims.Items)
+	c.judge(ctx, p, claims.Items)
 	findings := c.look(ctx, p)
 	if ctx.Err() != nil {
 		return reconcile.Result{}, ctx.Err()
