@@ -44,7 +44,10 @@ func (a *API) InstanceProfiles(ctx context.Context, path string) ([]launch.Profi
 			return nil, kind("asking IAM for instance profiles", err)
 		}
 		for i := range page.InstanceProfiles {
-			out = append(out, profile(&page.InstanceProfiles[i]))
+			// Asked for already, but what is listed may be deleted.
+			if p := profile(&page.InstanceProfiles[i]); strings.HasPrefix(p.Path, path) {
+				out = append(out, p)
+			}
 		}
 	}
 	slices.SortFunc(out, func(a, b launch.Profile) int { return cmp.Compare(a.Name, b.Name) })

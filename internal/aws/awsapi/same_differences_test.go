@@ -21,6 +21,7 @@ var differences = []difference{
 	// Where the simulation is closer to AWS.
 	{"GetParameter", []string{"Parameter.ARN"}, "a public parameter belongs to no account: moto puts the caller's into its ARN"},
 	{"*InstanceProfile*", []string{"*.AssumeRolePolicyDocument"}, "IAM encodes policies for URLs everywhere, moto only where it shows a role by itself"},
+	{"ListInstanceProfiles elsewhere", []string{"InstanceProfiles.*"}, "moto lists all profiles, whatever the path"},
 	{"ListInstanceProfiles", []string{"*.Tags.*"}, "IAM lists profiles without their tags"},
 	{"CreateFleet", []string{"*.LaunchTemplateName"}, "EC2 Fleet answers with the id of the template alone"},
 	{"DescribeLaunchTemplateVersions", []string{"*.TagSpecifications.*"}, "tags of the template itself are no part of its data"},

@@ -175,6 +175,9 @@ var sameRequests = []sameRequest{
 	{"ListInstanceProfiles", func(ctx context.Context, s *side) (any, error) {
 		return s.iam.ListInstanceProfiles(ctx, &iam.ListInstanceProfilesInput{PathPrefix: awssdk.String("/karpenter/")})
 	}},
+	{"ListInstanceProfiles elsewhere", func(ctx context.Context, s *side) (any, error) {
+		return s.iam.ListInstanceProfiles(ctx, &iam.ListInstanceProfilesInput{PathPrefix: awssdk.String("/other/")})
+	}},
 	{"CreateLaunchTemplate", func(ctx context.Context, s *side) (any, error) {
 		return s.ec2.CreateLaunchTemplate(ctx, &ec2sdk.CreateLaunchTemplateInput{LaunchTemplateName: awssdk.String("same"),
 			TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeLaunchTemplate, Tags: ec2Tags("cluster", "x")}},

@@ -117,10 +117,11 @@ func TestSameSeedSameHistory(t *testing.T) {
 		must(t, err)
 		return out + fmt.Sprintln(list, messages, c.Instances())
 	}
-	if history(1) != history(1) {
+	first, again := history(1), history(1)
+	if first != again {
 		t.Error("the same seed gave another history")
 	}
-	if history(1) == history(2) {
+	if first == history(2) {
 		t.Error("another seed gave the same history")
 	}
 }
