@@ -13,8 +13,10 @@ type board struct {
 	book  *rulebook
 	count []census // per tally
 	spots []*spot
-	// opened counts domains of spreads that are there for sure, but for hosts.
+	// opened counts domains that are there for sure, of spreads in which some pod
+	// could only be put because no domain had few.
 	opened int
+	leaned []bool // per tally: whether it is such a spread
 }
 
 // census is a tally in numbers. Values of the topology key are its indices.
@@ -60,7 +62,7 @@ const (
 )
 
 func newBoard(book *rulebook) *board {
-	b := &board{book: book, count: make([]census, len(book.tallies))}
+	b := &board{book: book, count: make([]census, len(book.tallies)), leaned: make([]bool, len(book.tallies))}
 	for i := range b.count {
 		b.count[i].low = -1
 	}
@@ -178,7 +180,7 @@ func (b *board) countPlace(s *spot, n int32) {
 			c.grow(v)
 			if s.counts[i] == surely {
 				if c.sure[v] == 0 && n > 0 || c.sure[v] == 1 && n < 0 {
-					b.opened += int(n) * int(bit(t.key != b.book.host))
+					b.opened += int(n) * int(bit(b.leaned[i]))
 				}
 				c.sure[v] += n
 			} else {
@@ -271,6 +273,12 @@ func (b *board) change(s *spot, do func()) {
 
 // put adds a pod with the rules to the spot.
 func (b *board) put(r *rules, s *spot) {
+	for i := range r.spread {
+		rule := &r.spread[i]
+		if b.count[rule.tally].most(s.values[b.book.tallies[rule.tally].key])+rule.self > rule.skew {
+			b.leaned[rule.tally] = true
+		}
+	}
 	b.add(r.adds, s)
 	s.ports, s.volumes = append(s.ports, r.ports...), append(s.volumes, r.shared...)
 }

@@ -309,6 +309,17 @@ func (c *checker) newTakes(pod *world.Pod, p *world.Pool, o Option) bool {
 	return slices.ContainsFunc(labelings(p), func(labels map[string]string) bool {
 		n := c.newNode(p, o, labels)
 		at := place{labels: n.labels}
+		undecided := place{labels: maps.Clone(n.labels), taints: p.Taints}
+		for key := range labels {
+			if _, fixed := p.Labels[key]; !fixed {
+				delete(undecided.labels, key)
+			}
+		}
+		for i := range c.s.Daemons { // also those that may come
+			if d := &c.s.Daemons[i].Template; !slices.Contains(n.pods, d) && possible(p, undecided, d) {
+				n.pods = append(n.pods, d)
+			}
+		}
 		return at.admits(&world.Pod{Selector: pod.Selector, Terms: pod.Terms}) && c.always(func(s *stage) bool {
 			with := &stage{nodes: append(slices.Clip(s.nodes), n)}
 			return with.refuses(pod, n) == ""

@@ -254,9 +254,5 @@ func (pk *packer) open(offer int) {
 		return
 	}
 	pk.host.clear()
-	for i := range pk.shop.daemons {
-		if d := &pk.shop.daemons[i]; d.on.has(offer) {
-			pk.host.put(d.rules, 1)
-		}
-	}
+	pk.host.with(pk.shop, offer)
 }

@@ -32,6 +32,16 @@ func (h *host) clear() {
 	h.touched, h.ports = h.touched[:0], h.ports[:0]
 }
 
+// with adds the daemon pods of a machine of the offer, if there is one.
+func (h *host) with(s *shop, offer int) *host {
+	for i := range s.daemons {
+		if d := &s.daemons[i]; offer >= 0 && d.on.has(offer) {
+			h.put(d.rules, 1)
+		}
+	}
+	return h
+}
+
 // limit is how many more pods with the rules the machine may take, such that
 // they may come in any order.
 func (h *host) limit(r *rules) int {

@@ -237,7 +237,7 @@ func (f *finisher) quote(c *class) (best quote) {
 		}
 		count := 1
 		if c.rules.tied {
-			count = min(c.left(), 10_000)
+			count = max(1, min(c.left(), 10_000, newHost(f.p.book).with(t.shop, t.first(c)).limit(c.rules)))
 		}
 		for ; count > 0; count /= 2 {
 			need := make([]int64, len(c.request))
