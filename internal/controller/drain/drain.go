@@ -52,6 +52,8 @@ type Controller struct {
 
 	mu    sync.Mutex
 	tries map[string]map[types.UID]try // of evictions, by node and pod
+	// daemonVolumes are volumes that pods of DaemonSets used, by node.
+	daemonVolumes map[string]map[string]bool
 }
 
 // pass is one look at one machine.
@@ -224,7 +226,7 @@ func (c *Controller) act(ctx context.Context, p *pass, step lifecycle.DrainStep)
 			log.FromContext(ctx).V(1).Info("nomination could not be taken back", "pod", name(pod).String(), "error", err.Error())
 		}
 	}
-	again = earlier(again, c.evict(ctx, p, step.Evict))
+	again = earlier(again, c.evict(ctx, p, step))
 	if err := c.remove(ctx, p, step.Remove); err != nil {
 		return again, err
 	}

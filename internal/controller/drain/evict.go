@@ -24,6 +24,8 @@ import (
 const (
 	retryMin = 100 * time.Millisecond
 	retryMax = 10 * time.Second
+	// hopeless is the pause where only a person can change the answer.
+	hopeless = 30 * time.Second
 	// settled is how long an accepted eviction may take to be seen.
 	settled = 5 * time.Second
 )
@@ -32,17 +34,25 @@ const (
 type try struct {
 	fails     int
 	notBefore time.Time
+	refusal   string // what was answered last, for people
 }
 
-// evict asks for these pods to go, each not more often than its pause allows,
-// and returns when the first pause ends. A refusal stops nobody else.
-func (c *Controller) evict(ctx context.Context, p *pass, pods []world.ObjectName) time.Time {
+// evict asks for the pods of the step to go, each not more often than its pause
+// allows, and returns when the first pause ends. A refusal stops nobody else.
+// What the node waits for is said in one event, which names pods and budgets.
+func (c *Controller) evict(ctx context.Context, p *pass, step lifecycle.DrainStep) time.Time {
 	var again time.Time
-	var refused []string
-	for _, pod := range named(p.pods, pods) {
+	var waits []string
+	for _, pod := range step.Refused {
+		waits = append(waits, fmt.Sprintf("pod %s must not be evicted (annotation karpenter.sh/do-not-evict or do-not-disrupt): delete it, or take the annotation off", pod))
+	}
+	for _, pod := range named(p.pods, step.Evict) {
 		t := c.try(p.node.Name, pod.UID)
 		if p.in.Now.Before(t.notBefore) {
 			again = earlier(again, t.notBefore)
+			if t.refusal != "" {
+				waits = append(waits, t.refusal)
+			}
 			continue
 		}
 		err := c.Ledger.Client.SubResource("eviction").Create(ctx, pod.DeepCopy(), &policyv1.Eviction{
@@ -57,15 +67,19 @@ func (c *Controller) evict(ctx context.Context, p *pass, pods []world.ObjectName
 			// Gone, or another pod has its name by now.
 		default:
 			t.fails++
-			t.notBefore = p.in.Now.Add(pause(t.fails))
+			budgets := c.budgets(ctx, pod)
+			t.refusal, t.notBefore = refusal(pod, budgets, err), p.in.Now.Add(pause(t.fails))
+			if len(budgets) > 1 {
+				t.notBefore = p.in.Now.Add(hopeless)
+			}
 			c.tried(p.node.Name, pod.UID, t)
 			again = earlier(again, t.notBefore)
-			refused = append(refused, c.refusal(ctx, pod, err))
+			waits = append(waits, t.refusal)
 			log.FromContext(ctx).V(1).Info("eviction was refused", "pod", name(pod).String(), "times", t.fails, "error", err.Error())
 		}
 	}
-	if len(refused) > 0 {
-		c.Events.Event(p.node, corev1.EventTypeWarning, "FailedDraining", strings.Join(refused[:min(len(refused), 5)], "; "))
+	if len(waits) > 0 {
+		c.Events.Event(p.node, corev1.EventTypeWarning, "FailedDraining", strings.Join(waits[:min(len(waits), 5)], "; "))
 	}
 	return again
 }
@@ -76,8 +90,7 @@ func pause(fails int) time.Duration {
 
 // refusal says, for people, what keeps a pod from being evicted. It is the same
 // text each time, so that it is published once.
-func (c *Controller) refusal(ctx context.Context, pod *corev1.Pod, err error) string {
-	budgets := c.budgets(ctx, pod)
+func refusal(pod *corev1.Pod, budgets []string, err error) string {
 	switch {
 	case len(budgets) > 1:
 		return fmt.Sprintf("pod %s cannot be evicted: PodDisruptionBudgets %s all select it, which the Eviction API refuses; let only one of them select it",
@@ -158,4 +171,5 @@ func (c *Controller) forget(node string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.tries, node)
+	delete(c.daemonVolumes, node)
 }

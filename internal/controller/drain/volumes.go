@@ -16,6 +16,9 @@ import (
 
 // attachments returns the volumes that are attached to the node, with the pods
 // of the node that use them. One that no pod uses any more is still attached.
+// Those that pods of DaemonSets use, or used until they were evicted, are left
+// out: nothing moves with them. A restart forgets the second kind, which costs
+// the wait until they are detached.
 func (c *Controller) attachments(ctx context.Context, p *pass) ([]lifecycle.Attachment, error) {
 	var list storagev1.VolumeAttachmentList
 	if err := c.Ledger.Client.List(ctx, &list); err != nil {
@@ -33,10 +36,45 @@ func (c *Controller) attachments(ctx context.Context, p *pass) ([]lifecycle.Atta
 				return nil, err
 			}
 		}
+		if c.ofDaemons(p, *a.Spec.Source.PersistentVolumeName, users) {
+			continue
+		}
 		out = append(out, lifecycle.Attachment{Name: a.Name, UsedBy: users[*a.Spec.Source.PersistentVolumeName]})
 	}
 	slices.SortFunc(out, func(a, b lifecycle.Attachment) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
+}
+
+// ofDaemons reports whether only pods of DaemonSets use the volume, or were the
+// last to use it.
+func (c *Controller) ofDaemons(p *pass, volume string, users map[string][]world.ObjectName) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pods := users[volume]
+	if len(pods) == 0 {
+		return c.daemonVolumes[p.node.Name][volume]
+	}
+	for i := range p.in.Node.Pods {
+		if o := &p.in.Node.Pods[i]; !o.IsDaemon() && slices.Contains(pods, o.ObjectName) {
+			return false
+		}
+	}
+	if c.daemonVolumes == nil {
+		c.daemonVolumes = map[string]map[string]bool{}
+	}
+	if c.daemonVolumes[p.node.Name] == nil {
+		c.daemonVolumes[p.node.Name] = map[string]bool{}
+	}
+	c.daemonVolumes[p.node.Name][volume] = true
+	return true
+}
+
+// volume is the name of what the claim is bound to; empty if it is not, or is
+// gone.
+func (c *Controller) volume(ctx context.Context, namespace, claim string) (string, error) {
+	pvc := &corev1.PersistentVolumeClaim{}
+	err := c.Ledger.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: claim}, pvc)
+	return pvc.Spec.VolumeName, client.IgnoreNotFound(err)
 }
 
 // volumes adds, for each pod, the volumes it uses.
@@ -52,13 +90,12 @@ func (c *Controller) volumes(ctx context.Context, pods []corev1.Pod, users map[s
 			default:
 				continue
 			}
-			pvc := &corev1.PersistentVolumeClaim{}
-			err := c.Ledger.Client.Get(ctx, types.NamespacedName{Namespace: pods[i].Namespace, Name: claim}, pvc)
-			if client.IgnoreNotFound(err) != nil {
+			volume, err := c.volume(ctx, pods[i].Namespace, claim)
+			if err != nil {
 				return err
 			}
-			if err == nil && pvc.Spec.VolumeName != "" {
-				users[pvc.Spec.VolumeName] = append(users[pvc.Spec.VolumeName], name(&pods[i]))
+			if volume != "" {
+				users[volume] = append(users[volume], name(&pods[i]))
 			}
 		}
 	}

@@ -89,6 +89,9 @@ type DrainStep struct {
 	Withdraw                 []world.ObjectName // take our nomination back
 	Evict                    []world.ObjectName // through the Eviction API
 	Remove                   []Removal          // deleted directly
+	// Refused are pods of whose eviction it would be the turn, but people asked
+	// that they not be moved.
+	Refused []world.ObjectName
 	// LookUp: look the instance up and ask again; nothing else is to be done.
 	LookUp     bool
 	Terminate  bool
@@ -190,11 +193,7 @@ func emptied(in *DrainInput, s *DrainStep) bool {
 	}
 	s.Again = in.Now.Add(DrainPoll)
 	s.Conditions = append(s.Conditions, Condition{Drained, Unknown, "Draining", fmt.Sprintf("%d pods have to go", len(left))})
-	refused := evict(in, left, s)
-	if len(refused) > 0 {
-		s.Events = append(s.Events, Event{true, "FailedDraining", fmt.Sprintf(
-			"%d pods have to go; waiting for %s, which must not be evicted (annotation karpenter.sh/do-not-evict or do-not-disrupt): delete the pod, or take the annotation off", len(left), names(refused))})
-	}
+	evict(in, left, s)
 	return false
 }
 
@@ -221,10 +220,10 @@ func wave(p *world.Pod) int {
 	return w
 }
 
-// evict chooses the pods that are told to go now, and returns those of the
-// current wave that refuse. Before the deadline a pod is deleted as soon as
-// what is left of the time is its own grace; that holds for all waves.
-func evict(in *DrainInput, left []*world.Pod, s *DrainStep) (refused []world.ObjectName) {
+// evict chooses the pods of the current wave that are told to go now. Before the
+// deadline a pod is deleted as soon as what is left of the time is its own
+// grace; that holds for all waves.
+func evict(in *DrainInput, left []*world.Pod, s *DrainStep) {
 	slices.SortStableFunc(left, func(a, b *world.Pod) int {
 		return cmp.Or(cmp.Compare(wave(a), wave(b)), a.Compare(b.ObjectName))
 	})
@@ -245,12 +244,11 @@ func evict(in *DrainInput, left []*world.Pod, s *DrainStep) (refused []world.Obj
 		switch {
 		case p.DeletedAt != nil || wave(p) != current:
 		case p.DoNotEvict && !in.EndAnnounced:
-			refused = append(refused, p.ObjectName)
+			s.Refused = append(s.Refused, p.ObjectName)
 		default:
 			s.Evict = append(s.Evict, p.ObjectName)
 		}
 	}
-	return refused
 }
 
 // graceLeft is the grace to send: whole seconds, rounded down so that the pod
@@ -365,14 +363,6 @@ func (in *DrainInput) release(s *DrainStep) {
 		return
 	}
 	s.ReleaseRecord = in.Record != nil && !s.DeleteRecord
-}
-
-func names(pods []world.ObjectName) string {
-	out := make([]string, len(pods))
-	for i, p := range pods {
-		out[i] = p.String()
-	}
-	return list(out)
 }
 
 // list writes the first few names and how many more there are.

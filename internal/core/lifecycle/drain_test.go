@@ -115,8 +115,8 @@ func TestDrainWaits(t *testing.T) {
 	if s.LookUp || s.Terminate || !s.Again.Equal(at(1)) {
 		t.Errorf("the node waits for a protected pod: %+v", s)
 	}
-	if len(s.Events) != 1 || s.Events[0].Reason != "FailedDraining" || !strings.Contains(s.Events[0].Message, "default/keep") {
-		t.Errorf("and says for which: %+v", s.Events)
+	if len(s.Refused) != 1 || s.Refused[0].Name != "keep" {
+		t.Errorf("and says for which: %+v", s.Refused)
 	}
 	early := leaving(func(in *DrainInput) { *in.Node.DeletedAt = ago(4 * time.Second) })
 	if s := Drain(early); s.LookUp || s.Again.IsZero() {
