@@ -345,7 +345,7 @@ func fromTemplate(owner client.Object, kind, version string, t *corev1.PodTempla
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: version, Kind: kind, Name: owner.GetName(), UID: owner.GetUID(), Controller: &yes, BlockOwnerDeletion: &yes}}}, Spec: t.Spec}
 }
 
-// statefulSet keeps pods 0 to n-1, each with its claims, one after the other
+// statefulSet keeps n pods, numbered from 0 or from spec.ordinals.start, each with its claims, one after the other
 // unless they are said to be independent.
 func (o *Owners) statefulSet(ctx context.Context, s *appsv1.StatefulSet) error {
 	pods, err := o.of(ctx, s)
@@ -353,8 +353,12 @@ func (o *Owners) statefulSet(ctx context.Context, s *appsv1.StatefulSet) error {
 		return err
 	}
 	want, parallel := value(s.Spec.Replicas, 1), s.Spec.PodManagementPolicy == appsv1.ParallelPodManagement
+	start := 0
+	if s.Spec.Ordinals != nil {
+		start = int(s.Spec.Ordinals.Start)
+	}
 	for k := range want {
-		name := fmt.Sprintf("%s-%d", s.Name, k)
+		name := fmt.Sprintf("%s-%d", s.Name, start+k)
 		i := slices.IndexFunc(pods, func(p corev1.Pod) bool { return p.Name == name })
 		switch {
 		case i < 0:
@@ -372,7 +376,7 @@ func (o *Owners) statefulSet(ctx context.Context, s *appsv1.StatefulSet) error {
 	}
 	for _, p := range slices.Backward(pods) {
 		var k int
-		if n, _ := fmt.Sscanf(strings.TrimPrefix(p.Name, s.Name+"-"), "%d", &k); n == 1 && k >= want && p.DeletionTimestamp == nil {
+		if n, _ := fmt.Sscanf(strings.TrimPrefix(p.Name, s.Name+"-"), "%d", &k); n == 1 && (k < start || k >= start+want) && p.DeletionTimestamp == nil {
 			if err := o.client.Delete(ctx, &p); client.IgnoreNotFound(err) != nil || !parallel {
 				return err
 			}

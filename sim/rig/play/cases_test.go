@@ -13,13 +13,6 @@ import (
 var failing = map[string]string{
 	"case-02-soft-spread-stray-zone-in-other-pool": "the pool says that no instance type has the zone, not that no subnet or offering has",
 	"case-22-host-port-taken-by-daemonset":         "the reason does not name the DaemonSet that takes the port",
-	"case-46-two-budgets-on-one-pod":               "an eviction that cannot succeed is tried again too soon",
-	"case-49-expired-node-with-immovable-pods":     "what holds a node is said in several events",
-	"case-58-detach-volumes-before-terminate":      "volumes of daemons that are evicted are waited for",
-	"case-59-same-price-is-no-reason":              "consolidation of several machines into one is not built",
-	"case-64-anti-affinity-keeps-the-nodes":        "consolidation is being built",
-	"case-65-node-promised-to-a-pending-pod":       "emptiness of NodePools is being built",
-	"case-67-budget-window-blocks-by-day":          "budgets with a schedule are being built",
 	"case-68-bad-image-must-not-eat-the-fleet":     "health of registration is not built",
 	"case-71-pinned-to-a-zone-without-capacity":    "the reason does not name the zone",
 	"case-76-instance-gone-and-address-reused":     "a machine that nobody launched by a token is not adopted",

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -345,6 +346,7 @@ func (f *filling) owner(p *corev1.Pod, ref *metav1.OwnerReference) {
 		*x.Spec.Replicas += one
 	case *appsv1.StatefulSet:
 		*x.Spec.Replicas += one
+		x.Spec.Ordinals = ordinals(x.Spec.Ordinals, p.Name)
 	case *batchv1.Job:
 		*x.Spec.Parallelism += one
 		*x.Spec.Completions += one
@@ -353,7 +355,7 @@ func (f *filling) owner(p *corev1.Pod, ref *metav1.OwnerReference) {
 		case "ReplicaSet":
 			o = &appsv1.ReplicaSet{ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Replicas: &one, Selector: selector, Template: template}}
 		case "StatefulSet":
-			o = &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Replicas: &one, Selector: selector, Template: template}}
+			o = &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Replicas: &one, Selector: selector, Template: template, Ordinals: ordinals(nil, p.Name)}}
 		case "Job":
 			completions := one
 			template.Spec.RestartPolicy = corev1.RestartPolicyNever
@@ -365,6 +367,16 @@ func (f *filling) owner(p *corev1.Pod, ref *metav1.OwnerReference) {
 		}
 	}
 	f.owners[key] = o
+}
+
+// ordinals makes the numbers of a StatefulSet begin with the least that one of
+// its pods has.
+func ordinals(known *appsv1.StatefulSetOrdinals, pod string) *appsv1.StatefulSetOrdinals {
+	n, err := strconv.ParseInt(pod[strings.LastIndexByte(pod, '-')+1:], 10, 32)
+	if err != nil || known != nil && int64(known.Start) <= n {
+		return known
+	}
+	return &appsv1.StatefulSetOrdinals{Start: int32(n)}
 }
 
 // claims gives every managed node its NodeClaim.
