@@ -124,6 +124,18 @@ type ThrottledError struct {
 func (e *ThrottledError) Error() string { return "throttled by the cloud: " + e.Err.Error() }
 func (e *ThrottledError) Unwrap() error { return e.Err }
 
+// ForbiddenError: we lack a right. Waiting does not help; somebody must give it.
+type ForbiddenError struct{ Err error }
+
+func (e *ForbiddenError) Error() string { return e.Err.Error() }
+func (e *ForbiddenError) Unwrap() error { return e.Err }
+
+// RewrittenError: the launch was not sent, as it goes together with others now.
+// What is prepared instead must be written down, and then launched.
+type RewrittenError struct{ Prepared Prepared }
+
+func (e *RewrittenError) Error() string { return "the launch goes together with others now" }
+
 // BadClassError: the class cannot be used as it is; waiting does not help,
 // changing the object does. Field says where, Problem what and what to do.
 type BadClassError struct {

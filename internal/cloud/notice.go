@@ -50,3 +50,15 @@ const (
 // EndsMachine reports whether the machines of such a notice are lost, so that
 // they are emptied at once.
 func (k NoticeKind) EndsMachine() bool { return k != NoNotice && k != RebalanceRecommended }
+
+// Delivery is a notice as it came in. It comes again, some time later, unless
+// it is acknowledged.
+type Delivery struct {
+	Notice
+	// Receipt names the delivery to the cloud.
+	Receipt string
+	// Sent is when the notice was put on its way, and Received how often it
+	// came, this time included; zero if the cloud does not say.
+	Sent     time.Time
+	Received int
+}

@@ -114,8 +114,11 @@ func kind(doing string, err error) error {
 		err = &answered{err, answer}
 	}
 	wrapped := fmt.Errorf("%s: %w", doing, err)
-	if throttled(code(err)) {
+	switch c := code(err); {
+	case throttled(c):
 		return &cloud.ThrottledError{Err: wrapped}
+	case forbidden(c):
+		return &cloud.ForbiddenError{Err: wrapped}
 	}
 	return wrapped
 }
@@ -143,6 +146,11 @@ func code(err error) string {
 func throttled(code string) bool {
 	_, known := retry.DefaultThrottleErrorCodes[code]
 	return known
+}
+
+// forbidden reports whether an error code says that we lack a right.
+func forbidden(code string) bool {
+	return code == "UnauthorizedOperation" || strings.HasPrefix(code, "AccessDenied")
 }
 
 // notFound reports whether an error code says that the thing does not exist,

@@ -86,6 +86,8 @@ func kindOf(err error) string {
 	switch {
 	case errors.As(err, &throttled):
 		kind = "throttled"
+	case errors.As(err, new(*cloud.ForbiddenError)):
+		kind = "forbidden"
 	case errors.As(err, &missing):
 		kind = "missing " + missing.ID
 	case errors.As(err, &mismatch):
@@ -376,7 +378,7 @@ func refusals(w *twins, f launch.Fleet) {
 	w.fault(ec2.Fault{On: "create", Match: ec2.Match{Zone: "us-west-2a"}, Error: "MaxSpotInstanceCountExceeded"})
 	w.same("single choices refused", func(ctx context.Context, a everything) (any, error) { return a.CreateFleet(ctx, "uid-3", f) })
 	w.each(func(c *ec2.Cloud) { c.Heal() })
-	for _, code := range []string{"RequestLimitExceeded", "UnauthorizedOperation", "InternalError", "Throttling", "ThrottlingException"} {
+	for _, code := range []string{"RequestLimitExceeded", "UnauthorizedOperation", "InternalError", "Throttling", "ThrottlingException", "AccessDenied"} {
 		w.fault(ec2.Fault{On: "*", Error: code})
 		places(w)
 		for what, ask := range map[string]func(context.Context, everything) error{

@@ -36,7 +36,7 @@ func fleetInput(token string, f launch.Fleet) *ec2.CreateFleetInput {
 		ClientToken: aws.String(token),
 		TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{
 			DefaultTargetCapacityType: types.DefaultTargetCapacityType(f.CapacityType),
-			TotalTargetCapacity:       aws.Int32(1),
+			TotalTargetCapacity:       aws.Int32(int32(max(1, f.Count))),
 		},
 	}
 	if f.Context != "" {

@@ -73,8 +73,11 @@ func kind(doing string, err error) error {
 		return nil
 	}
 	wrapped := fmt.Errorf("%s: %w", doing, err)
-	if ec2.Throttled(code(err)) {
+	switch c := code(err); {
+	case ec2.Throttled(c):
 		return &cloud.ThrottledError{Err: wrapped}
+	case c == "UnauthorizedOperation" || strings.HasPrefix(c, "AccessDenied"):
+		return &cloud.ForbiddenError{Err: wrapped}
 	}
 	return wrapped
 }

@@ -31,7 +31,7 @@ func (a *API) CreateFleet(ctx context.Context, token string, f launch.Fleet) (la
 func fleetInput(token string, f launch.Fleet) *ec2.CreateFleetInput {
 	in := &ec2.CreateFleetInput{
 		Type: "instant", ClientToken: token, Context: f.Context,
-		Target: ec2.TargetCapacity{Default: ec2.Market(f.CapacityType), Total: 1},
+		Target: ec2.TargetCapacity{Default: ec2.Market(f.CapacityType), Total: float64(max(1, f.Count))},
 	}
 	if f.CapacityType == label.Spot {
 		in.SpotOptions.AllocationStrategy = "price-capacity-optimized"
