@@ -10,7 +10,9 @@ package launch
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -18,6 +20,7 @@ import (
 	"strings"
 
 	"karpenter/internal/cloud"
+	"karpenter/internal/core/label"
 	"karpenter/internal/core/quantity"
 )
 
@@ -30,6 +33,17 @@ type Order struct {
 	Templates []Template `json:"templates,omitempty"`
 	// Types say what each instance type of Fleet promises, by name.
 	Types map[string]Promise `json:"types"`
+	// Together is set where the fleet is for several launches.
+	Together *Together `json:"together,omitempty"`
+}
+
+// Together are the launches that one fleet is for.
+type Together struct {
+	// Token of the fleet, and a tag of its machines.
+	Token string `json:"token"`
+	// Members are the tokens of the launches, sorted. Machines, sorted by id, are
+	// dealt to them in this order.
+	Members []string `json:"members"`
 }
 
 // Promise is what a node of an instance type will have.
@@ -39,9 +53,11 @@ type Promise struct {
 	Allocatable quantity.Resources `json:"allocatable"`
 }
 
-// Fleet is a request for one machine out of many offerings. The client token
-// is not part of it.
+// Fleet is a request for machines out of many offerings. The client token is not
+// part of it.
 type Fleet struct {
+	// Count is how many machines; 0 means one.
+	Count        int64    `json:"count,omitempty"`
 	CapacityType string   `json:"capacityType"`
 	Context      string   `json:"context,omitempty"`
 	Configs      []Config `json:"configs"`
@@ -139,6 +155,32 @@ func Decode(p cloud.Prepared) (Order, error) {
 		return Order{}, fmt.Errorf("reading the stored launch order: %w", err)
 	}
 	return o, nil
+}
+
+// Shared is the fleet without what belongs to one launch, so that those that
+// want the same are equal. Machines of no pool are not shared: nothing but their
+// own tags would tell that they are ours.
+func (f *Fleet) Shared() (Fleet, bool) {
+	out, pooled := *f, false
+	out.Tags = nil
+	for _, t := range f.Tags {
+		pooled = pooled || t.Key == label.Provisioner || t.Key == label.NodePool
+		if t.Key != ClaimTag && t.Key != TokenTag {
+			out.Tags = append(out.Tags, t)
+		}
+	}
+	return out, pooled
+}
+
+// JoinFleet makes a shared fleet one for all these tokens.
+func JoinFleet(f *Fleet, tokens []string) Together {
+	t := Together{Members: slices.Sorted(slices.Values(tokens))}
+	sum := sha256.Sum256([]byte(strings.Join(t.Members, "\n")))
+	t.Token = hex.EncodeToString(sum[:16])
+	f.Count = int64(len(t.Members))
+	f.Tags = append(slices.Clone(f.Tags), Tag{TogetherTag, t.Token})
+	slices.SortFunc(f.Tags, func(a, b Tag) int { return strings.Compare(a.Key, b.Key) })
+	return t
 }
 
 // Keys returns the offerings that the fleet asks for, in its order.

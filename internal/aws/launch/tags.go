@@ -15,6 +15,9 @@ import (
 const (
 	ClaimTag = "karpenter.sh/nodeclaim"
 	TokenTag = "karpenter.sh/launch-token"
+	// TogetherTag is the token of a fleet for several launches; its machines
+	// carry it instead of the two above.
+	TogetherTag = "karpenter.sh/launch-batch"
 	// ClassTag and ClusterNameTag are on what an EC2NodeClass makes.
 	ClassTag       = "karpenter.k8s.aws/ec2nodeclass"
 	ClusterNameTag = "eks:eks-cluster-name"
