@@ -1,11 +1,18 @@
 package rig
 
 import (
+	"maps"
 	"regexp"
 	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"karpenter/internal/core/quantity"
+	"karpenter/internal/kube/convert"
+	"karpenter/sim/ec2"
 )
 
 // Boot is what user data tells a machine's kubelet, as far as it shows on the
@@ -84,4 +91,47 @@ func (b *Boot) tables(text string) {
 			}
 		}
 	}
+}
+
+// podFiles is what a root volume of the usual size leaves for pods' files.
+var podFiles = resource.MustParse("17Gi")
+
+// NodeOf is the Node that a machine's kubelet and the cloud controller make,
+// ready for work. It offers what its type states, or else all that it has.
+func (r *Rig) NodeOf(i *ec2.Instance) *corev1.Node {
+	boot := ReadUserData(i.UserData)
+	name := i.PrivateDNS
+	if name == "" {
+		name = i.ID
+	}
+	now := metav1.NewTime(r.clock)
+	n := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: maps.Clone(boot.Labels)},
+		Spec:       corev1.NodeSpec{ProviderID: i.ProviderID(), Taints: boot.Taints},
+		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+			{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastTransitionTime: now, LastHeartbeatTime: now}}},
+	}
+	arch := "amd64"
+	if len(i.Row.Arch) == 1 && i.Row.Arch[0] == "arm64" {
+		arch = "arm64"
+	}
+	maps.Copy(n.Labels, map[string]string{
+		corev1.LabelHostname: name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: arch,
+		corev1.LabelInstanceTypeStable: i.Type, corev1.LabelTopologyZone: i.Zone, corev1.LabelTopologyRegion: r.Cloud.Region(),
+	})
+	all := []quantity.Amount{{Name: quantity.CPU, Value: i.Row.VCPU * 1000}, {Name: quantity.Memory, Value: i.Row.MemoryMiB << 20}, {Name: quantity.Pods, Value: 110}}
+	offered := all
+	if s := i.Row.Stated; s != nil {
+		all, offered = s.Capacity, s.Allocatable
+	}
+	n.Status.Capacity, n.Status.Allocatable = convert.ResourceList(quantity.Of(all...)), convert.ResourceList(quantity.Of(offered...))
+	for _, l := range []corev1.ResourceList{n.Status.Capacity, n.Status.Allocatable} {
+		if boot.MaxPods > 0 {
+			l[corev1.ResourcePods] = *resource.NewQuantity(boot.MaxPods, resource.DecimalSI)
+		}
+		if _, ok := l[corev1.ResourceEphemeralStorage]; !ok {
+			l[corev1.ResourceEphemeralStorage] = podFiles
+		}
+	}
+	return n
 }

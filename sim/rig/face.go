@@ -2,6 +2,7 @@ package rig
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -26,7 +27,7 @@ type face struct {
 // call takes a call through the interceptor.
 func call[T any](f *face, action string, note cases.Call, do func() (T, error)) (T, error) {
 	var none T
-	c := Call{Process: f.p, Cloud: true, Name: action, Write: !reads(action)}
+	c := Call{Process: f.p, Cloud: true, Name: action, Write: !reads(action), About: note.Instance}
 	if err := f.p.rig.pass(c); err != nil {
 		return none, err
 	}
@@ -126,11 +127,27 @@ func (f *face) CreateFleet(ctx context.Context, token string, fleet launch.Fleet
 		}
 	}
 	note.Zones, note.Subnets, note.Types = sortedSet(note.Zones), sortedSet(note.Subnets), sortedSet(note.Types)
-	return call(f, "CreateFleet", note, func() (launch.Answer, error) { return f.to.CreateFleet(ctx, token, fleet) })
+	return call(f, "CreateFleet", note, func() (launch.Answer, error) {
+		switch f.p.rig.Plant {
+		case DropToken:
+			f.p.rig.serial++
+			token = fmt.Sprint("dropped-", f.p.rig.serial)
+		case RepeatLaunch:
+			if _, err := f.to.CreateFleet(ctx, token+"-again", fleet); err != nil {
+				return launch.Answer{}, err
+			}
+		}
+		return f.to.CreateFleet(ctx, token, fleet)
+	})
 }
 
 func (f *face) Instances(ctx context.Context, ids []string, match []class.Filter) ([]cloud.Instance, error) {
-	return call(f, "DescribeInstances", cases.Call{}, func() ([]cloud.Instance, error) { return f.to.Instances(ctx, ids, match) })
+	return call(f, "DescribeInstances", cases.Call{}, func() ([]cloud.Instance, error) {
+		if f.p.rig.Plant == LoseList && ids == nil {
+			return nil, nil
+		}
+		return f.to.Instances(ctx, ids, match)
+	})
 }
 
 func (f *face) Terminate(ctx context.Context, ids ...string) error {

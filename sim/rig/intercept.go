@@ -25,6 +25,8 @@ type Call struct {
 	Write bool
 	// After: it has had its effect, and the answer is on its way.
 	After bool
+	// About is the object, as Kind/name or Kind/namespace/name, or the instance.
+	About string
 }
 
 // Interceptor sees every call of a process before it has an effect and, if it
@@ -54,8 +56,8 @@ func (r *Rig) pass(c Call) error {
 
 // kubeCall is the hook of the API server.
 func (r *Rig) kubeCall(c kube.Call) error {
-	p := r.Process
-	if p == nil || p.name != c.Actor {
+	p := r.process(c.Actor)
+	if p == nil {
 		return nil
 	}
 	name := c.Verb + " " + c.Kind
@@ -66,6 +68,13 @@ func (r *Rig) kubeCall(c kube.Call) error {
 	pod := c.Name.Namespace + "/" + c.Name.Name
 	if c.Subresource == "eviction" && before {
 		r.Log.add(cases.AskedEvict, pod, 0)
+		if r.Plant == IgnoreBudgets {
+			r.Log.add(cases.PodDeleted, pod, 0)
+			gone := &corev1.Pod{}
+			gone.Namespace, gone.Name = c.Name.Namespace, c.Name.Name
+			_ = r.Kube.Client("planted").Delete(ctx, gone)
+			return nil
+		}
 	}
 	if c.Subresource == "eviction" && !before {
 		r.Log.add(cases.Evicted, pod, 0)
@@ -73,7 +82,21 @@ func (r *Rig) kubeCall(c kube.Call) error {
 	if c.Kind == "Pod" && c.Verb == "delete" && !before {
 		r.Log.add(cases.PodDeleted, pod, r.grace(c.Name.Namespace, c.Name.Name))
 	}
-	return r.pass(Call{Process: p, Name: name, Write: c.Write(), After: !before})
+	about := c.Kind + "/" + c.Name.Name
+	if c.Name.Namespace != "" {
+		about = c.Kind + "/" + pod
+	}
+	return r.pass(Call{Process: p, Name: name, Write: c.Write(), After: !before, About: about})
+}
+
+// process is the one of this name that acts, if there is one.
+func (r *Rig) process(name string) *Process {
+	for _, p := range append(r.old[:len(r.old):len(r.old)], r.Process) {
+		if p != nil && p.name == name {
+			return p
+		}
+	}
+	return nil
 }
 
 // grace is how many seconds a pod that is being deleted has.

@@ -57,7 +57,7 @@ func (r *Rig) Start() *Process {
 		Settings: func() settings.Settings { return r.opt.Settings },
 		Events:   recorder{p}, Metrics: prometheus.NewRegistry(), Now: p.now, Log: p.log,
 	})
-	p.parts = []work{&delivery{p}}
+	p.parts = []work{&delivery{p: p}}
 	p.loops()
 	for _, rec := range p.All.Reconcilers {
 		p.feed(rec)
@@ -157,12 +157,47 @@ func (l *loop) act() {
 }
 
 // delivery shows the process what has changed.
-type delivery struct{ p *Process }
+type delivery struct {
+	p   *Process
+	due time.Time // zero: nothing is on the way
+}
 
 func (d *delivery) name() string { return "delivery" }
 
-func (d *delivery) next(now time.Time) (time.Time, bool) { return now, d.p.cache.Pending() > 0 }
-func (d *delivery) act()                                 { d.p.cache.Deliver(-1) }
+func (d *delivery) next(now time.Time) (time.Time, bool) {
+	if d.p.cache.Pending() == 0 {
+		d.due = time.Time{}
+		return now, false
+	}
+	if d.due.IsZero() {
+		d.due = now
+		if late := d.p.rig.Late; late != nil {
+			d.due = now.Add(late())
+		}
+	}
+	return d.due, true
+}
+
+func (d *delivery) act() {
+	d.due = time.Time{}
+	d.p.cache.Deliver(-1)
+}
+
+// Outlive lets an old process finish the pass that it is in the middle of, while
+// another one leads already; then it ends.
+func (r *Rig) Outlive(old, next *Process) {
+	r.old = append(r.old, old)
+	r.Process = next
+}
+
+// Cache is what the process has seen.
+func (p *Process) Cache() *kube.Cache { return p.cache }
+
+// Skew makes the clock of the process wrong.
+func (p *Process) Skew(d time.Duration) { p.skew = d }
+
+// Dead reports whether the process has ended.
+func (p *Process) Dead() bool { return p.dead }
 
 // recorder takes events down.
 type recorder struct{ p *Process }

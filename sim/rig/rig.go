@@ -57,6 +57,10 @@ type Rig struct {
 	Frozen  bool
 	// Rest is the half of the planner that does nothing; empty: both work.
 	Rest planner.Half
+	// Late is how long a change is on its way to the process; nil: no time at all.
+	Late func() time.Duration
+	// Plant makes the processes wrong in a known way.
+	Plant Plant
 	// Idle are the names of controllers that do nothing.
 	Idle []string
 
@@ -65,6 +69,7 @@ type Rig struct {
 	later       []happening
 	serial      int
 	watchers    []func()
+	old         []*Process // that finish a pass
 }
 
 // part is something that wants to act at times.
@@ -74,6 +79,20 @@ type part interface {
 	// act does one thing.
 	act()
 }
+
+// Plant is a fault that checks must find.
+type Plant string
+
+// Planted faults.
+const (
+	DropToken     Plant = "drop-token"     // launches carry no client token
+	IgnoreBudgets Plant = "ignore-budgets" // pods are deleted where they should be evicted
+	LoseList      Plant = "lose-list"      // whoever lists instances sees none
+	RepeatLaunch  Plant = "repeat-launch"  // every launch is sent twice, under two tokens
+)
+
+// Plants are all of them.
+func Plants() []Plant { return []Plant{DropToken, IgnoreBudgets, LoseList, RepeatLaunch} }
 
 // work is a part of a process.
 type work interface {
@@ -161,6 +180,10 @@ func (r *Rig) Step(until time.Time) bool {
 		p = due[r.rng.IntN(len(due))]
 	}
 	p.act()
+	for _, o := range r.old {
+		o.Kill()
+	}
+	r.old = nil
 	for _, f := range r.watchers {
 		f()
 	}
@@ -205,5 +228,13 @@ func (h *happenings) act() {
 
 type cloudTicks struct{ r *Rig }
 
-func (c *cloudTicks) next(time.Time) (time.Time, bool) { return c.r.Cloud.NextDue() }
-func (c *cloudTicks) act()                             { c.r.Cloud.Tick() }
+// next rounds up to the precision of the cloud's clock.
+func (c *cloudTicks) next(time.Time) (time.Time, bool) {
+	due, ok := c.r.Cloud.NextDue()
+	if whole := due.Truncate(time.Millisecond); whole.Before(due) {
+		due = whole.Add(time.Millisecond)
+	}
+	return due, ok
+}
+
+func (c *cloudTicks) act() { c.r.Cloud.Tick() }

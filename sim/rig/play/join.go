@@ -1,16 +1,13 @@
 package play
 
 import (
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"karpenter/sim/ec2"
-	"karpenter/sim/rig"
 )
 
 // joining is how a machine becomes a node.
@@ -49,40 +46,14 @@ func (p *player) join(id string, how joining) {
 	p.must(p.rig.Kube.Import(n))
 }
 
-// nodeOf is the Node that a machine's kubelet and the cloud controller make.
+// nodeOf is the Node of a machine, as the case wants it.
 func (p *player) nodeOf(i *ec2.Instance) *corev1.Node {
-	boot := rig.ReadUserData(i.UserData)
-	name := i.PrivateDNS
-	if name == "" {
-		name = i.ID
-	}
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: maps.Clone(boot.Labels)}, Spec: corev1.NodeSpec{ProviderID: i.ProviderID(), Taints: boot.Taints}}
-	arch := "amd64"
+	n := p.rig.NodeOf(i)
 	if t := p.typ(i.Type); t != nil {
-		n.Status.Capacity, n.Status.Allocatable = t.Capacity.DeepCopy(), t.Real()
-		if t.Arch != "" {
-			arch = t.Arch
+		for name, q := range t.Actual {
+			n.Status.Allocatable[name] = q
 		}
 	}
-	for key, value := range map[string]string{
-		corev1.LabelHostname: name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: arch,
-		corev1.LabelInstanceTypeStable: i.Type, corev1.LabelTopologyZone: i.Zone, corev1.LabelTopologyRegion: regionName,
-	} {
-		n.Labels[key] = value
-	}
-	for _, l := range []corev1.ResourceList{n.Status.Capacity, n.Status.Allocatable} {
-		if l == nil {
-			continue
-		}
-		if boot.MaxPods > 0 {
-			l[corev1.ResourcePods] = *resource.NewQuantity(boot.MaxPods, resource.DecimalSI)
-		}
-		if !hasResource(l, corev1.ResourceEphemeralStorage) {
-			l[corev1.ResourceEphemeralStorage] = resource.MustParse("17Gi")
-		}
-	}
-	now := metav1.NewTime(p.rig.Now())
-	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastTransitionTime: now, LastHeartbeatTime: now}}
 	return n
 }
 

@@ -59,6 +59,8 @@ type player struct {
 	c   *cases.Case
 	rig *rig.Rig
 	env *cluster.Cluster
+	// around is what goes on in the cluster.
+	around *background
 	// raw are the objects of the case as they were written.
 	raw []map[string]any
 	// launched are the machines of the run, in order; mostAlive of all at once.
@@ -122,7 +124,8 @@ func (p *player) build(timeline bool) error {
 	if err != nil {
 		return err
 	}
-	p.rig.Add(&background{p: p})
+	p.around = &background{p: p}
+	p.rig.Add(p.around)
 	p.registers = slices.ContainsFunc(p.c.Steps, func(s cases.Step) bool { return s.Register != "" })
 	return nil
 }
@@ -169,6 +172,9 @@ func (b *background) Act() {
 // machineChanged follows the machines of the cloud.
 func (p *player) machineChanged(e ec2.Event) {
 	i := e.Instance
+	if p.around != nil {
+		p.around.seen = 0 // a kubelet may be gone
+	}
 	if i.FleetID == "" {
 		return
 	}

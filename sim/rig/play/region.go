@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"karpenter/internal/aws/catalog"
 	"karpenter/internal/core/quantity"
 	"karpenter/internal/kube/convert"
@@ -240,8 +238,6 @@ func first(list []string) string {
 	}
 	return list[0]
 }
-
-func hasResource(l corev1.ResourceList, name corev1.ResourceName) bool { _, ok := l[name]; return ok }
 
 func sorted[V any](m map[string]V) []string {
 	keys := make([]string, 0, len(m))

@@ -1,0 +1,217 @@
+package faults
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "karpenter/api/v1"
+	"karpenter/internal/aws/launch"
+	"karpenter/internal/core/label"
+	"karpenter/internal/scenario/cases"
+	"karpenter/sim/ec2"
+	"karpenter/sim/rig"
+)
+
+// Bounds of what may last for a while.
+const (
+	// orphanGrace is how long a machine may be without a record: the collector's
+	// own grace, and as many of its passes as faults may spoil.
+	orphanGrace = 15 * time.Minute
+	// runsWithin is how long a pod that has a place may take to run once the
+	// faults are over: longer than a machine that never joins is waited for.
+	runsWithin = 40 * time.Minute
+)
+
+// rules are what must be true, with what has been seen.
+type rules struct {
+	w       *world
+	Broken  []string
+	tokens  map[string]string    // token of a launch → instance
+	claims  map[string]string    // claim → instance that lives
+	alone   map[string]time.Time // instance without a record → since when
+	looked  time.Time
+	deleted int // direct deletions of pods, as last counted
+	started int // launches
+}
+
+func newRules(w *world) *rules {
+	return &rules{w: w, tokens: map[string]string{}, claims: map[string]string{}, alone: map[string]time.Time{}}
+}
+
+func (r *rules) broken(format string, args ...any) {
+	text := fmt.Sprintf("%s: ", r.w.Now().Sub(start)) + fmt.Sprintf(format, args...)
+	if !slices.Contains(r.Broken, text) {
+		r.Broken = append(r.Broken, text)
+	}
+}
+
+// launched sees every machine that is started.
+func (r *rules) launched(i *ec2.Instance) {
+	r.started++
+	if token := i.Tags[launch.TokenTag]; token != "" {
+		if other := r.tokens[token]; other != "" && other != i.ID {
+			r.broken("two machines for one launch: %s and %s, NodeClaim %s", other, i.ID, i.Tags[launch.ClaimTag])
+		}
+		r.tokens[token] = i.ID
+	}
+}
+
+// call sees every call of a process before it has an effect.
+func (r *rules) call(c rig.Call) {
+	if c.After || !c.Write {
+		return
+	}
+	switch {
+	case c.Cloud && c.Name == "TerminateInstances":
+		if i, ok := r.w.Cloud.Instance(c.About); ok && i.Tags[launch.OwnedTag(clusterName)] != "owned" {
+			r.broken("instance %s is terminated, which is not ours", i.ID)
+		}
+	case c.Name == "delete Node":
+		n := &corev1.Node{}
+		if r.w.kube.Get(ctx, client.ObjectKey{Name: strings.TrimPrefix(c.About, "Node/")}, n) == nil && n.Labels[label.Provisioner]+n.Labels[label.NodePool] == "" && !ours(n) {
+			r.broken("node %s is deleted, which is not ours", n.Name)
+		}
+	case c.Name == "create Pod/eviction":
+		r.evicted(c.About)
+	}
+}
+
+// ours reports whether a node has not been registered yet, and is ours.
+func ours(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == "karpenter.sh/unregistered" })
+}
+
+// evicted checks an eviction: the pod must not refuse it. Budgets are the API
+// server's to keep.
+func (r *rules) evicted(about string) {
+	parts := strings.Split(about, "/")
+	p := &corev1.Pod{}
+	if len(parts) != 3 || r.w.kube.Get(ctx, client.ObjectKey{Namespace: parts[1], Name: parts[2]}, p) != nil {
+		return
+	}
+	if p.Annotations["karpenter.sh/do-not-evict"] == "true" && !r.announced(p.Spec.NodeName) {
+		r.broken("pod %s/%s is evicted, which has do-not-evict", p.Namespace, p.Name)
+	}
+}
+
+// announced reports whether the end of a node has been announced.
+func (r *rules) announced(node string) bool {
+	for _, c := range r.claimsNow() {
+		if c.Status.NodeName == node && c.Annotations["karpenter.sh/nodeclaim-termination-timestamp"] != "" {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *rules) claimsNow() []karpv1.NodeClaim {
+	var list karpv1.NodeClaimList
+	r.w.must(r.w.kube.List(ctx, &list))
+	return list.Items
+}
+
+// look checks what can be seen at any time; twice a second is enough.
+func (r *rules) look() {
+	events := r.w.Log.Events
+	for ; r.deleted < len(events); r.deleted++ {
+		if e := events[r.deleted]; e.Kind == cases.PodDeleted {
+			r.broken("pod %s is deleted, not evicted", e.Subject)
+		}
+	}
+	if r.w.Now().Sub(r.looked) < 5*time.Second {
+		return
+	}
+	r.looked = r.w.Now()
+	claims := r.claimsNow()
+	r.orphans(claims)
+	r.limits(claims)
+}
+
+// orphans finds machines of ours that nobody knows.
+func (r *rules) orphans(claims []karpv1.NodeClaim) {
+	known := map[string]bool{}
+	for i := range claims {
+		c := &claims[i]
+		known[c.Name], known[c.Status.ProviderID] = true, true
+	}
+	for _, i := range r.w.Cloud.Instances() {
+		mine := i.Tags[launch.OwnedTag(clusterName)] == "owned" && i.Tags[launch.ClaimTag] != ""
+		if !mine || i.Gone() || known[i.ProviderID()] || known[i.Tags[launch.ClaimTag]] {
+			delete(r.alone, i.ID)
+			continue
+		}
+		since, before := r.alone[i.ID]
+		if !before {
+			r.alone[i.ID] = r.w.Now()
+		} else if r.w.Now().Sub(since) > orphanGrace {
+			r.broken("instance %s of NodeClaim %s has no record, for %s", i.ID, i.Tags[launch.ClaimTag], orphanGrace)
+		}
+	}
+}
+
+// limits adds up what the pool has.
+func (r *rules) limits(claims []karpv1.NodeClaim) {
+	var sum resource.Quantity
+	for i := range claims {
+		if claims[i].DeletionTimestamp == nil {
+			sum.Add(claims[i].Status.Capacity[corev1.ResourceCPU])
+		}
+	}
+	if sum.Value() > limitCPU {
+		r.broken("the pool has %s CPU, and its limit is %d", sum.String(), limitCPU)
+	}
+}
+
+// rest checks what must be true when nothing has gone wrong for long.
+func (r *rules) rest() {
+	var pods corev1.PodList
+	r.w.must(r.w.kube.List(ctx, &pods))
+	busy := map[string]bool{}
+	for i := range pods.Items {
+		p := &pods.Items[i]
+		daemon := p.Labels["app"] == "agent"
+		if p.Spec.NodeName != "" && !daemon {
+			busy[p.Spec.NodeName] = true
+		}
+		// One that is being deleted on a machine that is gone has its successor.
+		if p.Status.Phase != corev1.PodRunning && !daemon && p.DeletionTimestamp == nil {
+			r.broken("at rest pod %s/%s is %s on node %q: %s", p.Namespace, p.Name, p.Status.Phase, p.Spec.NodeName, r.w.said("Pod/"+p.Namespace+"/"+p.Name))
+		}
+	}
+	alive := map[string]bool{}
+	for _, i := range r.w.Cloud.Instances() {
+		if !i.Gone() && i.Tags[launch.OwnedTag(clusterName)] == "owned" {
+			alive[i.ProviderID()] = true
+		}
+	}
+	for _, c := range r.claimsNow() {
+		switch {
+		case c.DeletionTimestamp != nil:
+			r.broken("at rest NodeClaim %s is still being deleted", c.Name)
+		case c.Status.NodeName == "" || !alive[c.Status.ProviderID]:
+			r.broken("at rest NodeClaim %s has node %q and instance %q, alive %v", c.Name, c.Status.NodeName, c.Status.ProviderID, alive[c.Status.ProviderID])
+		case !busy[c.Status.NodeName]:
+			r.broken("at rest node %s is empty", c.Status.NodeName)
+		}
+		delete(alive, c.Status.ProviderID)
+	}
+	for id := range alive {
+		r.broken("at rest machine %s has no record", id)
+	}
+}
+
+// said is what was said last about an object.
+func (w *world) said(about string) string {
+	for _, t := range slices.Backward(w.Log.Texts) {
+		if slices.Contains(t.About, about) {
+			return t.Words
+		}
+	}
+	return "nothing was said"
+}
