@@ -52,9 +52,12 @@ type Instance struct {
 	ImageID      string
 	// InstanceProfile is what the machine may do in the cloud.
 	InstanceProfile string
-	PrivateDNS      string
-	State           State
-	Launched        time.Time
+	// Subnet and SecurityGroups are of use to the provider only.
+	Subnet         string
+	SecurityGroups []string
+	PrivateDNS     string
+	State          State
+	Launched       time.Time
 	// Token and Claim are read from the instance's tags; empty if absent.
 	Token string
 	Claim string

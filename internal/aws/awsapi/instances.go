@@ -82,8 +82,12 @@ func instance(i *types.Instance) cloud.Instance {
 		CapacityType: label.OnDemand,
 		ImageID:      aws.ToString(i.ImageId),
 		PrivateDNS:   aws.ToString(i.PrivateDnsName),
+		Subnet:       aws.ToString(i.SubnetId),
 		Launched:     aws.ToTime(i.LaunchTime),
 		Tags:         tagMap(i.Tags),
+	}
+	for _, g := range i.SecurityGroups {
+		out.SecurityGroups = append(out.SecurityGroups, aws.ToString(g.GroupId))
 	}
 	if i.State != nil {
 		out.State = cloud.State(i.State.Name)

@@ -52,6 +52,14 @@ type Node struct {
 	// Disruption is the method by which the node was chosen to go (an intent is
 	// written down); empty if it was not chosen.
 	Disruption string `json:"disruption,omitempty"`
+	// Drifted says how the machine differs from what its pool would buy now, and
+	// DriftedSince since when it does; empty and nil: it does not.
+	Drifted      string     `json:"drifted,omitempty"`
+	DriftedSince *time.Time `json:"driftedSince,omitempty"`
+	// Bounded: once it goes, what still runs on it after a time goes with it.
+	Bounded bool `json:"bounded,omitempty"`
+	// Failures of attempts to replace it.
+	Failures Failures `json:"failures,omitzero"`
 	// EmptySince is when the last pod that counts went; nil while in use.
 	EmptySince *time.Time `json:"emptySince,omitempty"`
 	// PodEvent is when a pod last came or went, or the machine became usable; nil:

@@ -47,10 +47,24 @@ type Record struct {
 	InstanceTerminating bool `json:"instanceTerminating,omitempty"`
 	// PodEvent is when a pod last came or went; nil: none has.
 	PodEvent *time.Time `json:"podEvent,omitempty"`
+	// Drifted: it differs from what its pool would buy now; the reason says how.
+	Drifted Condition `json:"drifted,omitzero"`
+	// TerminationGrace is how long its draining may take; nil = as long as it
+	// takes.
+	TerminationGrace *Duration `json:"terminationGrace,omitempty"`
+	// Failures of attempts to replace it.
+	Failures Failures `json:"failures,omitzero"`
 	// Expires is when the machine goes, whatever is on it; nil = never.
 	Expires *time.Time `json:"expires,omitempty"`
 	// Deadline is when draining ends whatever is left; nil = no deadline.
 	Deadline *time.Time `json:"deadline,omitempty"`
+}
+
+// Failures counts what went wrong in a row, and when it last did.
+type Failures struct {
+	Count int       `json:"count"`
+	Last  time.Time `json:"last"`
+	Why   string    `json:"why,omitempty"`
 }
 
 // Condition is one condition of a record.

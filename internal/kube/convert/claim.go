@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -162,6 +163,8 @@ func Record(c *karpv1.NodeClaim) world.Record {
 		Launched:      condition(c, karpv1.ConditionLaunched),
 		Registered:    condition(c, karpv1.ConditionRegistered),
 		Initialized:   condition(c, karpv1.ConditionInitialized),
+		Drifted:       condition(c, karpv1.ConditionDrifted),
+		Failures:      failures(c.Annotations[dialect.AnnotationReplacementFailures]),
 	}
 	out.PoolKind, out.Pool = dialect.Owner(c.Labels)
 	out.InstanceTerminating = condition(c, karpv1.ConditionInstanceTerminating).True()
@@ -170,8 +173,29 @@ func Record(c *karpv1.NodeClaim) world.Record {
 		at := out.Created.Add(life.Duration)
 		out.Expires = &at
 	}
+	if g := c.Spec.TerminationGracePeriod; g != nil {
+		out.TerminationGrace = &world.Duration{Duration: g.Duration}
+	}
 	out.Deadline = deadline(c)
 	return out
+}
+
+// failures reads how often a machine could not be replaced; what cannot be read
+// is as if it had not been tried.
+func failures(text string) (out world.Failures) {
+	if err := json.Unmarshal([]byte(text), &out); err != nil {
+		return world.Failures{}
+	}
+	return out
+}
+
+// AddFailure writes down that a machine could not be replaced.
+func AddFailure(c *karpv1.NodeClaim, now time.Time, why string) {
+	f := failures(c.Annotations[dialect.AnnotationReplacementFailures])
+	f.Count, f.Last, f.Why = f.Count+1, now.UTC().Truncate(time.Second), why
+	if text, err := json.Marshal(f); err == nil { // it always can be written
+		metav1.SetMetaDataAnnotation(&c.ObjectMeta, dialect.AnnotationReplacementFailures, string(text))
+	}
 }
 
 // deadline is when draining ends: as it was written down, else the time that the

@@ -81,6 +81,10 @@ func Joined(n world.Node, r world.Record) world.Node {
 	n.Claim, n.Pool, n.PoolKind = r.Name, r.Pool, r.PoolKind
 	n.Initialized = n.Labels[label.Initialized] == "true"
 	n.Registered = n.Labels[label.Registered] == "true"
+	n.Bounded, n.Failures = r.TerminationGrace != nil, r.Failures
+	if r.Drifted.True() {
+		n.Drifted, n.DriftedSince = r.Drifted.Reason, &r.Drifted.Since
+	}
 	n.PodEvent = r.PodEvent
 	if usable := r.Initialized.Since; r.Initialized.True() && (n.PodEvent == nil || n.PodEvent.Before(usable)) {
 		n.PodEvent = &usable

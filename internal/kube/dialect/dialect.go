@@ -44,6 +44,9 @@ const (
 	AnnotationDisruptionIntent = "karpenter.sh/disruption-intent"
 	// AnnotationReplaces is on a machine that was bought as a replacement.
 	AnnotationReplaces = "karpenter.sh/replaces"
+	// AnnotationReplacementFailures counts, as JSON, how often a machine could not
+	// be replaced because what was bought for it did not come up.
+	AnnotationReplacementFailures = "karpenter.sh/replacement-failures"
 	// AnnotationPoolHash, on pools and NodeClaims, stands for what machines of
 	// the pool are made from, AnnotationPoolHashVersion for how it is computed.
 	AnnotationPoolHash        = "karpenter.sh/nodepool-hash"
@@ -69,9 +72,12 @@ const (
 	// pod that counts went.
 	AnnotationEmptinessTimestamp = "karpenter.sh/emptiness-timestamp"
 	AnnotationDoNotConsolidate   = "karpenter.sh/do-not-consolidate"
-	AnnotationDoNotEvict         = "karpenter.sh/do-not-evict"
-	AnnotationDoNotDisrupt       = "karpenter.sh/do-not-disrupt"
-	AnnotationPodDeletionCost    = "controller.kubernetes.io/pod-deletion-cost"
+	// AnnotationVoluntaryDisruption on a Node, with the value drifted, says that
+	// it is to be replaced (v1alpha5).
+	AnnotationVoluntaryDisruption = "karpenter.sh/voluntary-disruption"
+	AnnotationDoNotEvict          = "karpenter.sh/do-not-evict"
+	AnnotationDoNotDisrupt        = "karpenter.sh/do-not-disrupt"
+	AnnotationPodDeletionCost     = "controller.kubernetes.io/pod-deletion-cost"
 	// AnnotationMirrorPod is on pods that a kubelet made from a file.
 	AnnotationMirrorPod = "kubernetes.io/config.mirror"
 )
@@ -79,7 +85,7 @@ const (
 // control are the annotations with which the controller keeps its own state.
 var control = map[string]bool{
 	AnnotationLaunchRequest: true, AnnotationPlannedPods: true, AnnotationInlineProvider: true,
-	AnnotationTerminationTimestamp: true, AnnotationDisruptionIntent: true, AnnotationReplaces: true,
+	AnnotationTerminationTimestamp: true, AnnotationDisruptionIntent: true, AnnotationReplaces: true, AnnotationReplacementFailures: true,
 	AnnotationEmptinessTimestamp: true, AnnotationPoolHash: true, AnnotationPoolHashVersion: true,
 	AnnotationClassHash: true, AnnotationClassHashVersion: true,
 	AnnotationMinValuesRelaxed: true, AnnotationAdopt: true, AnnotationAdoptedFrom: true,

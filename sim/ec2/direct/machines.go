@@ -101,8 +101,11 @@ func (a *API) Instances(ctx context.Context, ids []string, match []class.Filter)
 
 func instance(i *ec2.InstanceInfo) cloud.Instance {
 	out := cloud.Instance{
-		ID: i.ID, Type: i.Type, Zone: i.Placement.Zone, CapacityType: label.OnDemand, ImageID: i.ImageID, PrivateDNS: i.PrivateDNS,
+		ID: i.ID, Type: i.Type, Zone: i.Placement.Zone, CapacityType: label.OnDemand, ImageID: i.ImageID, PrivateDNS: i.PrivateDNS, Subnet: i.Subnet,
 		State: cloud.State(i.State.Name), Launched: i.Launched, Tags: plain(i.Tags),
+	}
+	for _, g := range i.Groups {
+		out.SecurityGroups = append(out.SecurityGroups, g.ID)
 	}
 	if i.Market == string(ec2.Spot) {
 		out.CapacityType = label.Spot
