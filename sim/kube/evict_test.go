@@ -68,7 +68,7 @@ func TestEvictionOfWhatIsAnotherByNow(t *testing.T) {
 
 func TestTwoBudgetsOnAPod(t *testing.T) {
 	w := evicting(t, budget("one", 1), budget("two", 1))
-	w.is(w.evict("a"), apierrors.IsInternalError, "more than one PodDisruptionBudget")
+	w.is(w.evict("a"), isBroken, "more than one PodDisruptionBudget")
 	elsewhere := budget("three", 0)
 	elsewhere.Namespace = "other"
 	w = evicting(t, budget("one", 1), elsewhere)
@@ -98,9 +98,9 @@ func TestPodsThatABudgetDoesNotProtect(t *testing.T) {
 		evicted bool
 	}{
 		"healthy":                    {budget("pdb", 0), func(*corev1.Pod) {}, false},
-		"unhealthy, enough others":   {budget("pdb", 0), unready, true},
-		"unhealthy, too few others":  {strict, unready, false},
-		"unhealthy, always":          {lenient, unready, true},
+		"unhealthy, enough others":   {budget("pdb", 0), notReady, true},
+		"unhealthy, too few others":  {strict, notReady, false},
+		"unhealthy, always":          {lenient, notReady, true},
 		"pending":                    {strict, func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }, true},
 		"finished":                   {strict, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, true},
 		"healthy and always allowed": {lenient, func(*corev1.Pod) {}, false},
@@ -117,7 +117,7 @@ func TestPodsThatABudgetDoesNotProtect(t *testing.T) {
 	}
 }
 
-func unready(p *corev1.Pod) {
+func notReady(p *corev1.Pod) {
 	for i := range p.Status.Conditions {
 		if p.Status.Conditions[i].Type == corev1.PodReady {
 			p.Status.Conditions[i].Status = corev1.ConditionFalse

@@ -62,6 +62,16 @@ func gate(p *corev1.Pod) {
 	}
 }
 
+// unready keeps pods off a new Node until somebody has seen that it is ready, as
+// the API server's usual admission does.
+func unready(n *corev1.Node) {
+	if !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Key == corev1.TaintNodeNotReady && t.Effect == corev1.TaintEffectNoSchedule
+	}) {
+		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule})
+	}
+}
+
 // defaultRequests asks for the limit of what has a limit and no request.
 func defaultRequests(r *corev1.ResourceRequirements) {
 	for name, limit := range r.Limits {

@@ -40,7 +40,7 @@ func (c *Cluster) evict(k *kind, key client.Object, e *policyv1.Eviction, dry bo
 	}
 	budgets := c.budgets(pod)
 	if len(budgets) > 1 {
-		return apierrors.NewInternalError(fmt.Errorf("this pod has more than one PodDisruptionBudget, which the eviction subresource does not support"))
+		return broken("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")
 	}
 	if len(budgets) == 1 && !spared(budgets[0], pod) {
 		if err := c.spend(budgets[0], pod, d.dry); err != nil {

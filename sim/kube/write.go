@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -87,6 +88,11 @@ func (k *kind) conflict(name string, format string, args ...any) error {
 	return apierrors.NewConflict(k.resource, name, fmt.Errorf(format, args...))
 }
 
+// broken is an error of the server that has no kind of its own.
+func broken(why string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: why}}
+}
+
 // stale is the answer to a write on an old look.
 func (k *kind) stale(name string) error {
 	return k.conflict(name, "the object has been modified; please apply your changes to the latest version and try again")
@@ -94,7 +100,7 @@ func (k *kind) stale(name string) error {
 
 func (c *Cluster) create(ctx context.Context, k *kind, obj client.Object, dry bool) (client.Object, error) {
 	if obj.GetResourceVersion() != "" {
-		return nil, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
+		return nil, broken("resourceVersion should not be set on objects to be created")
 	}
 	obj = obj.DeepCopyObject().(client.Object)
 	if err := c.name(k, obj); err != nil {
@@ -109,9 +115,12 @@ func (c *Cluster) create(ctx context.Context, k *kind, obj client.Object, dry bo
 	if k.status >= 0 && k.gvk.Kind != "Node" { // a kubelet may create its Node with status
 		k.field(obj, k.status).SetZero()
 	}
-	if pod, ok := obj.(*corev1.Pod); ok {
-		c.defaultPod(pod)
-		gate(pod)
+	switch o := obj.(type) {
+	case *corev1.Pod:
+		c.defaultPod(o)
+		gate(o)
+	case *corev1.Node:
+		unready(o)
 	}
 	c.born(k, obj)
 	if err := c.admit(ctx, k, nil, obj); err != nil {
