@@ -11,9 +11,11 @@ const stowWork = 4 << 20
 
 // stow fills the places that exist with pods that could also be bought for, the
 // most urgent first. What goes there need not be bought, so places are filled as
-// machines are: with what is worth most for the room that it takes. Pods that
-// have rules or prefer some places are asked first, one class after the other,
-// but not before those that are much dearer to buy for.
+// machines are: with what is worth most for the room that it takes, and first
+// with pods that are much dearer to buy for than the others. Pods that have rules
+// or prefer some places find theirs one class after the other, not by what they
+// are worth for the room, and would waste it: they come after the plain ones,
+// unless there may be room for all.
 func (p *problem) stow(classes []*class) {
 	rent := make([]float64, p.d.n())
 	for _, c := range classes {
@@ -40,20 +42,48 @@ func (p *problem) stow(classes []*class) {
 		if n < 0 {
 			n = len(classes)
 		}
-		var plain []*class
+		var plain, picky []*class
 		for _, c := range classes[:n] {
-			switch {
-			case c.rules != nil:
-				p.settler.fill(c)
-			case p.places.indifferent(c.profile) && n*len(p.places.nodes) <= stowWork:
+			if c.rules == nil && p.places.indifferent(c.profile) && n*len(p.places.nodes) <= stowWork {
 				plain = append(plain, c)
-			default:
+			} else {
+				picky = append(picky, c)
+			}
+		}
+		crowded := p.crowded(classes)
+		if crowded {
+			p.stowMixed(plain)
+		}
+		for _, c := range picky {
+			if c.rules != nil {
+				p.settler.fill(c)
+			} else {
 				p.places.fill(c, p.places.ranked(c.profile), c.left(), p.place)
 			}
 		}
-		p.stowMixed(plain)
+		if !crowded {
+			p.stowMixed(plain)
+		}
 		classes = classes[n:]
 	}
+}
+
+// crowded reports whether the classes ask for more than there is room, the less
+// urgent ones included.
+func (p *problem) crowded(classes []*class) bool {
+	for d := range p.d.n() {
+		room, asked := int64(0), int64(0)
+		for n := range p.places.nodes {
+			room += max(0, p.places.roomOf(n)[d])
+		}
+		for _, c := range classes {
+			asked += c.request[d] * int64(c.left())
+		}
+		if asked > room {
+			return true
+		}
+	}
+	return false
 }
 
 // stowDear is the part of what is paid at most for the room that a pod takes
