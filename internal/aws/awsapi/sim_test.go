@@ -125,6 +125,7 @@ func TestLaunchOverTheWire(t *testing.T) {
 		t.Fatalf("by tag: %+v: %v", list, err)
 	}
 	want := cloud.Instance{ID: id, Type: "m6a.xlarge", Zone: i.Zone, CapacityType: label.OnDemand, InstanceProfile: "node", ImageID: i.ImageID, PrivateDNS: i.PrivateDNS,
+		Subnet: i.SubnetID, SecurityGroups: i.SecurityGroups,
 		State: cloud.Running, Launched: i.Launched, Token: "uid-1", Tags: maps.Clone(map[string]string(i.Tags))}
 	if diff := cmp.Diff(want, list[0]); diff != "" {
 		t.Error(diff)
