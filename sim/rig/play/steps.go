@@ -234,7 +234,7 @@ func (p *player) apply(s *cases.Step) error {
 	case s.Patch != nil:
 		return p.patch(s.Patch)
 	}
-	return fmt.Errorf("convert: cannot be played yet")
+	return p.convert(s.Convert)
 }
 
 // find reads the object that a step names.
