@@ -82,16 +82,33 @@ func (p *Provider) plan(ctx context.Context, s Settings, c *class.Class, req *cl
 // Launch sends what Prepare made. It may be repeated with the same token: the
 // machine that was made the first time is returned again. Errors:
 // *cloud.NoCapacityError if every offering was refused (they are remembered),
-// *cloud.ThrottledError.
+// *cloud.ThrottledError, *cloud.RewrittenError.
 func (p *Provider) Launch(ctx context.Context, token string, prepared cloud.Prepared) (cloud.Instance, error) {
 	order, err := launch.Decode(prepared)
 	if err != nil {
 		return cloud.Instance{}, err
 	}
+	if order.Together != nil {
+		return p.launchTogether(ctx, token, &order)
+	}
 	if stored := order.Fleet.Tag(launch.TokenTag); stored != token {
 		return cloud.Instance{}, fmt.Errorf("the stored launch belongs to token %q, not to %q", stored, token)
 	}
+	if t := p.waiters.part(token); t != nil {
+		return cloud.Instance{}, t.rewritten(&order)
+	}
 	answer, err := p.send(ctx, token, &order)
+	var slow *cloud.ThrottledError
+	if errors.As(err, &slow) {
+		after, t := p.waiters.wait(token, &order, slow.After)
+		if t != nil {
+			return cloud.Instance{}, t.rewritten(&order)
+		}
+		if after < slow.After { // it will come before its turn, to see who else is there
+			p.pace.leave(token)
+		}
+		slow.After = after
+	}
 	var mismatch *launch.MismatchError
 	if errors.As(err, &mismatch) {
 		return p.foundAgain(ctx, token, &order, err)
@@ -111,6 +128,9 @@ func (p *Provider) Launch(ctx context.Context, token string, prepared cloud.Prep
 func (p *Provider) send(ctx context.Context, token string, order *launch.Order) (launch.Answer, error) {
 	if wait := p.pace.turn(token); wait > 0 {
 		return launch.Answer{}, &cloud.ThrottledError{Err: errors.New("others are before this one"), After: wait}
+	}
+	if t := p.waiters.leave(token, &order.Fleet); t != nil {
+		return launch.Answer{}, t.rewritten(order)
 	}
 	answer, err := p.api.CreateFleet(ctx, token, order.Fleet)
 	var slow *cloud.ThrottledError
@@ -186,9 +206,18 @@ func (p *Provider) nothing(order *launch.Order, refusals []launch.Refusal, refus
 	return fmt.Errorf("EC2 Fleet launched nothing: %s", detail)
 }
 
-// launched describes a new machine. EC2 may not show it yet; then what the
-// fleet said must do.
+// launched describes a new machine.
 func (p *Provider) launched(ctx context.Context, order *launch.Order, m launch.Machine) cloud.Instance {
+	shown, _, err := p.byID.get(ctx, m.ID)
+	if err != nil {
+		shown = cloud.Instance{}
+	}
+	return promise(p.complete(p.asLaunched(order, m, shown)), order)
+}
+
+// asLaunched is the machine as EC2 shows it; where it does not yet, or not its
+// tags, what the fleet said must do.
+func (p *Provider) asLaunched(order *launch.Order, m launch.Machine, shown cloud.Instance) cloud.Instance {
 	o := order.Fleet.Complete(m.Override)
 	i := cloud.Instance{
 		ID: m.ID, Type: o.Type, Zone: o.Zone,
@@ -203,13 +232,13 @@ func (p *Provider) launched(ctx context.Context, order *launch.Order, m launch.M
 	if len(order.Templates) > 0 {
 		i.InstanceProfile = order.Templates[0].Data.InstanceProfile
 	}
-	if found, ok, err := p.byID.get(ctx, m.ID); err == nil && ok {
-		tags, token, claim := i.Tags, i.Token, i.Claim
-		if i = found; i.Token == "" { // its tags are not shown yet
-			i.Tags, i.Token, i.Claim = tags, token, claim
-		}
+	if shown.ID == "" {
+		return i
 	}
-	return promise(p.complete(i), order)
+	if len(shown.Tags) == 0 {
+		shown.Tags, shown.Token, shown.Claim = i.Tags, i.Token, i.Claim
+	}
+	return shown
 }
 
 // promise adds what the order knows about the type of the instance.

@@ -75,6 +75,15 @@ func (p *pace) queue(who string, now time.Time) time.Duration {
 	return wait
 }
 
+// leave takes callers out of the queue that will not come by themselves.
+func (p *pace) leave(who ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, name := range who {
+		delete(p.waiting, name)
+	}
+}
+
 // refused notes that the API asked to be slower, and returns how long the caller
 // has to wait. Refusals of one moment count once.
 func (p *pace) refused(who string) time.Duration {

@@ -68,6 +68,7 @@ type Provider struct {
 	byToken *batch[cloud.Instance]
 	ending  *batch[error]
 	pace    *pace
+	waiters *waiters
 }
 
 // Config is what a Provider is made of. All fields are required except
@@ -129,6 +130,7 @@ func New(c Config) *Provider {
 		inFlight:    &inFlight{bySubnet: map[string]flights{}},
 		observed:    &observed{least: map[observedKey]sighting{}},
 		pace:        &pace{now: c.Now, waiting: map[string]ticket{}},
+		waiters:     &waiters{now: c.Now, crowds: map[string]*crowd{}, places: map[string]*together{}, requests: map[string]*together{}},
 
 		usedProfiles: cloud.NewMemory[string](c.Now, profileGrace),
 		sweeps:       cloud.NewMemory[string](c.Now, sweepEvery),
