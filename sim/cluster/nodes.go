@@ -22,7 +22,8 @@ type Nodes struct {
 	pods   map[string]map[id]*corev1.Pod // by node
 	queue  queue                         // of Nodes and Pods
 	silent map[string]time.Time          // since when a node is down
-	lost   map[string]time.Time          // since when a node that has pods is missing
+	asked  time.Time
+	lost   map[string]time.Time // since when a node that has pods is missing
 	// tainted is since when a taint without time of its own is on a node.
 	tainted map[string]map[corev1.Taint]time.Time
 }
@@ -66,11 +67,15 @@ func (n *Nodes) see(e kube.Event) {
 
 // Step implements [Part].
 func (n *Nodes) Step(now time.Time) time.Time {
-	for name, o := range n.nodes { // which are down is not told, it is asked
+	for name, o := range n.nodes { // which are down is not told, it is asked once a moment
+		if now.Equal(n.asked) {
+			break
+		}
 		if _, known := n.silent[name]; known != n.opt.Down(o) {
 			n.queue.add(nodeID(name), time.Time{})
 		}
 	}
+	n.asked = now
 	for _, i := range n.queue.take(now) {
 		again, err := n.node(i.Name, now)
 		if client.IgnoreNotFound(err) != nil {

@@ -176,8 +176,8 @@ func (s *Scheduler) queue(i id, t, before *tracked) {
 		w = &waiting{id: i, order: s.seen}
 		s.waiting[i] = w
 	}
-	if before != nil { // it asks for something else now, or is nominated
-		w.parked = false
+	if before != nil && (before.pod.Generation != t.pod.Generation || !sameMap(before.pod.Labels, t.pod.Labels)) {
+		w.parked = false // it asks for something else now; a nomination alone wakes nobody
 	}
 }
 
