@@ -45,7 +45,7 @@ func (c *Controller) launch(ctx context.Context, p *pass, step lifecycle.Step) (
 		}
 		p.in.Record = convert.Record(p.claim)
 	}
-	instance, err := c.Cloud.Launch(ctx, p.in.Record.Token, cloud.Prepared(p.in.Record.LaunchRequest))
+	instance, err := c.send(ctx, p)
 	if err != nil {
 		return c.failed(ctx, p, err)
 	}
@@ -56,6 +56,20 @@ func (c *Controller) launch(ctx context.Context, p *pass, step lifecycle.Step) (
 	log.FromContext(ctx).Info("launched a machine", "nodeclaim", p.claim.Name, "instance", instance.ID,
 		"type", instance.Type, "zone", instance.Zone, "capacityType", instance.CapacityType)
 	return p.in.Now.Add(lifecycle.Recheck), nil
+}
+
+// send sends the launch that is written down. Where it goes together with others
+// from now on, that is written down first.
+func (c *Controller) send(ctx context.Context, p *pass) (cloud.Instance, error) {
+	instance, err := c.Cloud.Launch(ctx, p.in.Record.Token, cloud.Prepared(p.in.Record.LaunchRequest))
+	var rewritten *cloud.RewrittenError
+	if !errors.As(err, &rewritten) {
+		return instance, err
+	}
+	if err := c.Ledger.Prepared(ctx, p.claim, rewritten.Prepared, ""); err != nil {
+		return cloud.Instance{}, fmt.Errorf("writing down the launch of NodeClaim %q: %w", p.claim.Name, err)
+	}
+	return c.Cloud.Launch(ctx, p.in.Record.Token, rewritten.Prepared)
 }
 
 func request(p *pass) cloud.LaunchRequest {
