@@ -47,7 +47,7 @@ type NoPools struct{}
 
 func (NoPools) Code() string { return "NoPools" }
 func (NoPools) String() string {
-	return "no provisioner exists, so no machine can be bought; create one"
+	return "no NodePool or Provisioner exists, so no machine can be bought; create one"
 }
 
 // MarshalJSON writes code and text.

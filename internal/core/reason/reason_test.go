@@ -12,7 +12,7 @@ func TestJSONHasCodeTextAndFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `[{"code":"LabelUndefined","text":"provisioner \"test\" does not define label \"intent\"; add intent: apps to its spec.labels or a requirement on it","kind":"Provisioner","pool":"test","label":"intent","value":"apps"},` +
-		`{"code":"NoPools","text":"no provisioner exists, so no machine can be bought; create one"}]`
+		`{"code":"NoPools","text":"no NodePool or Provisioner exists, so no machine can be bought; create one"}]`
 	if string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
