@@ -234,8 +234,9 @@ func kindOf(err error) string {
 	var slow *cloud.ThrottledError
 	var bad *cloud.BadClassError
 	var gone *cloud.NotFoundError
+	var together *cloud.RewrittenError
 	switch {
-	case err == nil, errors.As(err, &gone):
+	case err == nil, errors.As(err, &gone), errors.As(err, &together):
 		return ""
 	case errors.As(err, &none):
 		return "InsufficientCapacity"
