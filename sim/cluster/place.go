@@ -17,11 +17,10 @@ import (
 
 // place is a node as the scheduler sees it.
 type place struct {
-	node   *corev1.Node
-	as     world.Node
-	taints []world.Taint
-	pods   map[id]*world.Pod
-	used   quantity.Resources
+	node *corev1.Node
+	as   world.Node
+	pods map[id]*world.Pod
+	used quantity.Resources
 	// fresh: the stage knows it as it is.
 	fresh bool
 }

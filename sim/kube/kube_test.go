@@ -166,8 +166,9 @@ func TestTheSameSeedGivesTheSameHistory(t *testing.T) {
 		}
 		return out
 	}
-	if history(1) != history(1) || history(1) == history(2) {
-		t.Error(history(1), history(2))
+	once, again, other := history(1), history(1), history(2)
+	if once != again || once == other {
+		t.Error(once, again, other)
 	}
 }
 
