@@ -347,7 +347,7 @@ type CreateServiceLinkedRoleInput struct {
 
 func (in *CreateServiceLinkedRoleInput) do(c *Cloud) (*RoleOutput, error) {
 	service, ok := strings.CutSuffix(in.AWSServiceName, ".amazonaws.com")
-	if !ok {
+	if !ok || service == "" {
 		return nil, errorf("InvalidInput", "%s is not a service.", in.AWSServiceName)
 	}
 	name := "AWSServiceRoleForEC2" + strings.ToUpper(service[:1]) + service[1:]

@@ -92,7 +92,7 @@ func (p *param) decodeStruct(v reflect.Value, path string) error {
 		full := strings.TrimPrefix(path+"."+name, ".")
 		field := slices.IndexFunc(reflect.VisibleFields(v.Type()), func(f reflect.StructField) bool {
 			tag, tagged := f.Tag.Lookup("query")
-			return !f.Anonymous && f.IsExported() && (tag == name || !tagged && f.Name == name)
+			return !f.Anonymous && f.IsExported() && (tagged && tag == name || !tagged && f.Name == name)
 		})
 		if field < 0 {
 			return errorf("UnknownParameter", "The parameter %s is not recognized", full)
@@ -112,18 +112,19 @@ func (p *param) decodeList(v reflect.Value, path string) error {
 		p = m
 	}
 	numbers := make([]int, 0, len(p.under))
-	for name := range p.under {
+	items := make(map[int]*param, len(p.under))
+	for name, item := range p.under {
 		n, err := strconv.Atoi(name)
-		if err != nil {
+		if err != nil || strconv.Itoa(n) != name {
 			return errorf("UnknownParameter", "The parameter %s.%s is not recognized", path, name)
 		}
 		numbers = append(numbers, n)
+		items[n] = item
 	}
 	slices.Sort(numbers)
 	v.Set(reflect.MakeSlice(v.Type(), len(numbers), len(numbers)))
 	for i, n := range numbers {
-		name := strconv.Itoa(n)
-		if err := p.under[name].decode(v.Index(i), path+"."+name); err != nil {
+		if err := items[n].decode(v.Index(i), path+"."+strconv.Itoa(n)); err != nil {
 			return err
 		}
 	}
