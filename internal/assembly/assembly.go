@@ -112,7 +112,7 @@ func New(p Parts) *Assembly {
 	}
 	controllers := []interface{ Reconciler() feed.Reconciler }{
 		&claim.Controller{Ledger: book, Cloud: cloud, Events: events, Settings: p.Settings, NominatedUntil: look.NominatedUntil, Disrupted: counts.Disrupted,
-			Learn: learn(provider), Now: p.Now},
+			Learn: learn(provider), Drift: drifter{provider}, Kinds: p.Kinds, Now: p.Now},
 		&drain.Controller{Ledger: book, Cloud: cloud, Events: events, Now: p.Now, Metrics: drain.NewMetrics(p.Metrics)},
 		&replace.Controller{Client: p.Client, Events: events, Now: p.Now, Log: p.Log.WithName("replace"), Disrupted: counts.Disrupted},
 	}

@@ -54,6 +54,11 @@ type Controller struct {
 	// Learn is told what the node of a machine of the pool really has; nil:
 	// nobody learns.
 	Learn func(pool world.Pool, labels map[string]string, capacity, allocatable quantity.Resources)
+	// Drift tells how machines differ from what would be bought now; nil: nobody
+	// looks.
+	Drift Drifter
+	// Kinds are the kinds of pools whose changes make machines drift.
+	Kinds []dialect.Dialect
 	Now   func() time.Time
 
 	mu     sync.Mutex
@@ -66,6 +71,7 @@ type memory struct {
 	retryAt                       time.Time // when a failed launch is tried again
 	firstNominated, lastNominated time.Time
 	pods                          map[string]bool // see lifecycle.Input
+	found                         found           // how it has drifted
 }
 
 // pass is one look at one record.
@@ -97,7 +103,11 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		again, err := c.launch(ctx, &p, step)
 		return ledger.Result(p.in.Now, again, err)
 	}
-	return ledger.Result(p.in.Now, step.Again, c.act(ctx, &p, step))
+	err := c.drift(ctx, &p, &step)
+	if err == nil {
+		err = c.act(ctx, &p, step)
+	}
+	return ledger.Result(p.in.Now, step.Again, err)
 }
 
 // observe reads everything that the decision looks at.

@@ -21,6 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	awsv1 "karpenter/api/aws/v1"
+	awsv1alpha1 "karpenter/api/aws/v1alpha1"
 	v1 "karpenter/api/v1"
 	"karpenter/api/v1alpha5"
 	"karpenter/internal/cloud"
@@ -122,7 +124,7 @@ type stage struct {
 
 func newStage(t *testing.T) *stage {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1.AddToScheme, v1alpha5.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1.AddToScheme, v1alpha5.AddToScheme, awsv1alpha1.AddToScheme, awsv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}

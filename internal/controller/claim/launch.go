@@ -32,7 +32,7 @@ func (c *Controller) launch(ctx context.Context, p *pass, step lifecycle.Step) (
 			return p.in.Now.Add(poolGone), nil
 		}
 		asked := request(p)
-		hash, err := c.Ledger.ClassHash(ctx, asked.Class) // before the class is used: a change after that is seen
+		hash, _, err := c.Ledger.Class(ctx, asked.Class) // before the class is used: a change after that is seen
 		if err != nil {
 			return time.Time{}, err
 		}

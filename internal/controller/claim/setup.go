@@ -21,12 +21,41 @@ const concurrency = 50
 // Reconciler is the controller with what it is fed with: it runs when a record,
 // its Node or a pod on that Node changes.
 func (c *Controller) Reconciler() feed.Reconciler {
-	return feed.Reconciler{Reconciler: c, Name: "claim", Workers: concurrency, Sources: []feed.Source{
+	out := feed.Reconciler{Reconciler: c, Name: "claim", Workers: concurrency, Sources: []feed.Source{
 		{Kind: &v1.NodeClaim{}},
 		// Most updates of Nodes and pods are heartbeats and the news of containers.
 		{Kind: &corev1.Node{}, Map: c.ofNode, Matters: feed.Updated(nodeChanged)},
 		{Kind: &corev1.Pod{}, Map: c.ofPod, Matters: feed.Updated(podChanged)},
 	}}
+	for _, d := range c.Kinds {
+		out.Sources = append(out.Sources,
+			feed.Source{Kind: d.Pool(), Map: c.of(func(o client.Object, claim *v1.NodeClaim) bool { return claim.Labels[d.PoolLabel] == o.GetName() }), Matters: respecified},
+			feed.Source{Kind: d.Class(), Map: c.of(func(o client.Object, claim *v1.NodeClaim) bool {
+				return claim.Spec.NodeClassRef.Kind == d.ClassKind && claim.Spec.NodeClassRef.Name == o.GetName()
+			}), Matters: respecified})
+	}
+	return out
+}
+
+// respecified: an object that is new is no news to machines.
+func respecified(before, after client.Object) bool {
+	return before != nil && after != nil && before.GetGeneration() != after.GetGeneration()
+}
+
+// of names the machines that the object concerns.
+func (c *Controller) of(concerns func(client.Object, *v1.NodeClaim) bool) func(context.Context, client.Object) []reconcile.Request {
+	return func(ctx context.Context, o client.Object) (out []reconcile.Request) {
+		var all v1.NodeClaimList
+		if err := c.Ledger.Client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+			return nil // every record is looked at again by itself
+		}
+		for i := range all.Items {
+			if concerns(o, &all.Items[i]) {
+				out = append(out, requests(&all.Items[i], nil)...)
+			}
+		}
+		return out
+	}
 }
 
 func nodeChanged(old, now *corev1.Node) bool {

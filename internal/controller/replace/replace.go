@@ -34,6 +34,10 @@ const (
 	visibleWithin = 10 * time.Second
 	// readyWithin is how long replacements may take (9.5 minutes).
 	readyWithin = 570 * time.Second
+	// slowly: replacements that were launched and did not come up take this long
+	// at least; those that were refused are given up sooner, and their offering is
+	// avoided the next time.
+	slowly = 5 * time.Minute
 	poll        = 10 * time.Second
 )
 
@@ -143,7 +147,11 @@ func (c *Controller) keep(ctx context.Context, claim *apiv1.NodeClaim, in intent
 			return err
 		}
 	}
-	if err := intent.Unmark(ctx, c.Client, claim, node); err != nil {
+	var notes []func(*apiv1.NodeClaim)
+	if in.Bought && c.Now().Sub(in.Since) >= slowly {
+		notes = append(notes, func(o *apiv1.NodeClaim) { convert.AddFailure(o, c.Now(), why) })
+	}
+	if err := intent.Unmark(ctx, c.Client, claim, node, notes...); err != nil {
 		return fmt.Errorf("taking back %s of NodeClaim %s: %w", in.Method, claim.Name, err)
 	}
 	c.Events.Event(about(claim), corev1.EventTypeWarning, "DisruptionRolledBack", in.Method+" was given up: "+why)

@@ -1,6 +1,8 @@
 package disrupt
 
 import (
+	"time"
+
 	"karpenter/internal/core/label"
 	"karpenter/internal/core/reason"
 	"karpenter/internal/core/world"
@@ -15,6 +17,7 @@ var blockers = []func(candidate) reason.Reason{
 	promised,
 	protectedNode,
 	notConsolidated,
+	failing,
 	protectedPod,
 	budget,
 }
@@ -84,7 +87,33 @@ func notConsolidated(c candidate) reason.Reason {
 	return nil
 }
 
+// Pauses after replacements that did not come up: the first, and the longest.
+const (
+	firstPause = 5 * time.Minute
+	lastPause  = 12 * time.Hour
+)
+
+// failing: what was bought in the place of machines of the pool did not come up.
+// The old ones are the only ones that work; attempts get rarer.
+func failing(c candidate) reason.Reason {
+	f := c.failures
+	if c.quick || f.Count == 0 || c.node.Disruption != "" {
+		return nil
+	}
+	pause := lastPause
+	if f.Count < 10 {
+		pause = min(firstPause<<(f.Count-1), lastPause)
+	}
+	if again := f.Last.Add(pause); c.now.Before(again) {
+		return ReplacementsFail{Pool: c.node.Pool, Times: f.Count, Why: f.Why, Again: again}
+	}
+	return nil
+}
+
 func protectedPod(c candidate) reason.Reason {
+	if c.eventual && c.node.Bounded {
+		return nil
+	}
 	for _, p := range c.node.Pods {
 		if p.DoNotEvict && !p.Finished && !p.IsStatic() && p.DeletedAt == nil {
 			return ProtectedPod{Pod: p.ObjectName}
@@ -96,6 +125,9 @@ func protectedPod(c candidate) reason.Reason {
 // budget: a PodDisruptionBudget allows no eviction, or a pod has more than one,
 // which the Eviction API refuses for ever.
 func budget(c candidate) reason.Reason {
+	if c.eventual && c.node.Bounded {
+		return nil
+	}
 	for _, p := range c.node.Pods {
 		if !p.Leaves(c.node) {
 			continue

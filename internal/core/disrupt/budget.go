@@ -61,13 +61,16 @@ func (l *ledger) of(k poolKey) *account {
 }
 
 // refuses says why the pool lets no further machine go; nil if it does. A pool
-// without budgets has one command at a time, and what is empty goes at once.
+// without budgets, or one whose replacements failed lately, has one command at a
+// time, and what is empty goes at once.
 func (l *ledger) refuses(c candidate) reason.Reason {
 	a := l.of(c.poolKey())
-	if l.method.budget == "" || len(c.pool.Disruption.Budgets) == 0 {
+	if l.method.budget == "" || len(c.pool.Disruption.Budgets) == 0 || c.failures.Count > 0 && !l.method.quick {
 		if a.other != "" && a.other != c.node.Name && !l.method.quick {
 			return Busy{Other: a.other}
 		}
+	}
+	if l.method.budget == "" {
 		return nil
 	}
 	for _, b := range c.pool.Disruption.Budgets {

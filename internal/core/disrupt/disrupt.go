@@ -81,6 +81,9 @@ type method struct {
 	act func(r *round, m method, due []candidate)
 	// quick: nothing has to move, so nothing else waits for it.
 	quick bool
+	// eventual: it will be done whatever the pods on the machine want, so those
+	// do not block it where draining has an end.
+	eventual bool
 	// saves: the command is for the money, so it must stay as cheap as it was
 	// decided.
 	saves bool
@@ -89,6 +92,7 @@ type method struct {
 // Names of methods, as in logs, metrics and intents.
 const (
 	Expiration    = "expiration"
+	Drift         = "drift"
 	Emptiness     = "emptiness"
 	Consolidation = "consolidation"
 )
@@ -96,6 +100,7 @@ const (
 // methods in the order in which they are tried.
 var methods = []method{
 	{name: Expiration, due: expired, act: (*round).oneByOne},
+	{name: Drift, budget: ReasonDrifted, due: drifted, act: (*round).oneByOne, eventual: true},
 	{name: Emptiness, budget: ReasonEmpty, due: empty, act: (*round).together, quick: true},
 	{name: Consolidation, budget: ReasonUnderutilized, due: consolidatable, act: (*round).consolidate, saves: true},
 }
@@ -107,8 +112,12 @@ type candidate struct {
 	pool *world.Pool // nil if the pool is gone
 	now  time.Time
 	// method that looks at it.
-	method string
-	since  time.Time // when it became due
+	method          string
+	eventual, quick bool
+	// failures of replacements for machines of its pool: the most in a row, and
+	// the latest.
+	failures world.Failures
+	since    time.Time // when it became due
 
 	price    quantity.Price // per hour
 	disturbs float64
@@ -186,7 +195,7 @@ func (r *round) still(m method, t Target) (candidate, reason.Reason) {
 	if n.Disruption != m.name {
 		return candidate{}, NotMarked{}
 	}
-	c := r.candidate(n, m.name)
+	c := r.candidate(n, m)
 	if _, due := m.due(c); !due {
 		return c, NotDue{}
 	}

@@ -25,6 +25,19 @@ func empty(c candidate) (time.Time, bool) {
 // that is shutting down still does; daemon and static pods never do.
 func occupies(p world.Pod) bool { return !p.Finished && !p.IsDaemon() && !p.IsStatic() }
 
+// vacant: no pod has to leave.
+func (c candidate) vacant() bool {
+	return !slices.ContainsFunc(c.node.Pods, func(p world.Pod) bool { return p.Leaves(c.node) })
+}
+
+// drifted: the machine is not what its pool would buy now.
+func drifted(c candidate) (time.Time, bool) {
+	if c.node.Drifted == "" || c.node.DriftedSince == nil {
+		return time.Time{}, false
+	}
+	return *c.node.DriftedSince, true
+}
+
 // expired: the machine is older than its pool allows.
 func expired(c candidate) (time.Time, bool) {
 	if c.pool == nil || c.pool.ExpireAfter == nil {

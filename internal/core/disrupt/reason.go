@@ -97,33 +97,42 @@ type (
 		Pod   world.ObjectName `json:"pod"`
 		Rules []string         `json:"rules,omitempty"`
 	}
+	// ReplacementsFail: what was bought in the place of machines of the pool did
+	// not come up; nothing is tried before Again.
+	ReplacementsFail struct {
+		Pool  string    `json:"pool"`
+		Times int       `json:"times"`
+		Why   string    `json:"why"`
+		Again time.Time `json:"again"`
+	}
 	// Reduced: the command of which it was a part has changed.
 	Reduced struct{}
 )
 
-func (NotOurs) Code() string        { return "NotOurs" }
-func (Deleting) Code() string       { return "Deleting" }
-func (Gone) Code() string           { return "Gone" }
-func (NotDue) Code() string         { return "NotDue" }
-func (NotMarked) Code() string      { return "NotMarked" }
-func (NotLookedAt) Code() string    { return "NotLookedAt" }
-func (NotInitialized) Code() string { return "NotInitialized" }
-func (Promised) Code() string       { return "Promised" }
-func (ProtectedNode) Code() string  { return "ProtectedNode" }
-func (ProtectedPod) Code() string   { return "ProtectedPod" }
-func (BudgetSpent) Code() string    { return "BudgetSpent" }
-func (TwoBudgets) Code() string     { return "TwoBudgets" }
-func (Busy) Code() string           { return "Busy" }
-func (NoOtherPlace) Code() string   { return "NoOtherPlace" }
-func (WaitsFor) Code() string       { return "WaitsFor" }
-func (PoolBudget) Code() string     { return "PoolBudget" }
-func (NoPrice) Code() string        { return "NoPrice" }
-func (NotCheaper) Code() string     { return "NotCheaper" }
-func (SeveralNeeded) Code() string  { return "SeveralNeeded" }
-func (SpotStays) Code() string      { return "SpotStays" }
-func (FewSpotTypes) Code() string   { return "FewSpotTypes" }
-func (RulesKeep) Code() string      { return "RulesKeep" }
-func (Reduced) Code() string        { return "Reduced" }
+func (NotOurs) Code() string          { return "NotOurs" }
+func (Deleting) Code() string         { return "Deleting" }
+func (Gone) Code() string             { return "Gone" }
+func (NotDue) Code() string           { return "NotDue" }
+func (NotMarked) Code() string        { return "NotMarked" }
+func (NotLookedAt) Code() string      { return "NotLookedAt" }
+func (NotInitialized) Code() string   { return "NotInitialized" }
+func (Promised) Code() string         { return "Promised" }
+func (ProtectedNode) Code() string    { return "ProtectedNode" }
+func (ProtectedPod) Code() string     { return "ProtectedPod" }
+func (BudgetSpent) Code() string      { return "BudgetSpent" }
+func (TwoBudgets) Code() string       { return "TwoBudgets" }
+func (Busy) Code() string             { return "Busy" }
+func (NoOtherPlace) Code() string     { return "NoOtherPlace" }
+func (WaitsFor) Code() string         { return "WaitsFor" }
+func (PoolBudget) Code() string       { return "PoolBudget" }
+func (NoPrice) Code() string          { return "NoPrice" }
+func (NotCheaper) Code() string       { return "NotCheaper" }
+func (SeveralNeeded) Code() string    { return "SeveralNeeded" }
+func (SpotStays) Code() string        { return "SpotStays" }
+func (FewSpotTypes) Code() string     { return "FewSpotTypes" }
+func (RulesKeep) Code() string        { return "RulesKeep" }
+func (ReplacementsFail) Code() string { return "ReplacementsFail" }
+func (Reduced) Code() string          { return "Reduced" }
 
 func (NotOurs) String() string     { return "no pool here owns it" }
 func (Deleting) String() string    { return "it is being removed already" }
@@ -193,6 +202,10 @@ func (r RulesKeep) String() string {
 		rules = "its " + strings.Join(r.Rules, ", ")
 	}
 	return fmt.Sprintf("there would be room for pod %s elsewhere but for %s", r.Pod, rules)
+}
+func (r ReplacementsFail) String() string {
+	return fmt.Sprintf("replacements of machines of pool %q do not come up (%d times in a row, last because %s); it is tried again at %s",
+		r.Pool, r.Times, r.Why, r.Again.UTC().Format("2006-01-02 15:04 MST"))
 }
 func (Reduced) String() string { return "the command of which it was a part has changed" }
 

@@ -19,10 +19,31 @@ type round struct {
 	out    *Decision
 	prices prices
 	ledger *ledger // of the method that is tried
+	// failures of replacements, by pool.
+	failures map[poolKey]world.Failures
 }
 
 func newRound(s *world.Snapshot, now time.Time, opt Options, out *Decision) *round {
-	return &round{s: s, now: now, opt: opt, out: out, prices: prices{}}
+	return &round{s: s, now: now, opt: opt, out: out, prices: prices{}, failures: failures(s)}
+}
+
+// failures sums up, for each pool, how often replacements of machines that are
+// still there did not come up.
+func failures(s *world.Snapshot) map[poolKey]world.Failures {
+	out := map[poolKey]world.Failures{}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if n.Failures.Count == 0 {
+			continue
+		}
+		f := out[poolKey{n.PoolKind, n.Pool}]
+		f.Count = max(f.Count, n.Failures.Count)
+		if n.Failures.Last.After(f.Last) {
+			f.Last, f.Why = n.Failures.Last, n.Failures.Why
+		}
+		out[poolKey{n.PoolKind, n.Pool}] = f
+	}
+	return out
 }
 
 // full reports whether as many commands were found as are wanted.
@@ -40,7 +61,7 @@ func (r *round) keep(m method, node string, why reason.Reason) {
 func (r *round) candidates(m method) []candidate {
 	var out []candidate
 	for i := range r.s.Nodes {
-		c := r.candidate(&r.s.Nodes[i], m.name)
+		c := r.candidate(&r.s.Nodes[i], m)
 		since, due := m.due(c)
 		if !due || c.node.Deleting {
 			continue
@@ -55,8 +76,8 @@ func (r *round) candidates(m method) []candidate {
 	return out
 }
 
-func (r *round) candidate(n *world.Node, method string) candidate {
-	c := candidate{snap: r.s, node: n, now: r.now, method: method, pool: r.s.Pool(n.PoolKind, n.Pool)}
+func (r *round) candidate(n *world.Node, m method) candidate {
+	c := candidate{snap: r.s, node: n, now: r.now, method: m.name, eventual: m.eventual, quick: m.quick, failures: r.failures[poolKey{n.PoolKind, n.Pool}], pool: r.s.Pool(n.PoolKind, n.Pool)}
 	c.price, c.disturbs = r.prices.of(r.s, c.pool, n), disturbance(n)
 	return c
 }
@@ -91,10 +112,20 @@ func (r *round) together(m method, due []candidate) {
 	}
 }
 
-// oneByOne replaces machines, those first that have been due for longest, with
-// places for their pods found or bought first. Prices do not matter.
+// oneByOne replaces machines, empty ones first, then those that have been due for
+// longest, with places for their pods found or bought first. Prices do not
+// matter. Where a pool's replacements have failed lately, one machine is tried
+// at a time.
 func (r *round) oneByOne(m method, due []candidate) {
-	slices.SortStableFunc(due, func(a, b candidate) int { return a.since.Compare(b.since) })
+	slices.SortStableFunc(due, func(a, b candidate) int {
+		if a, b := a.vacant(), b.vacant(); a != b {
+			if a {
+				return -1
+			}
+			return 1
+		}
+		return a.since.Compare(b.since)
+	})
 	for _, c := range due {
 		if r.full() {
 			return

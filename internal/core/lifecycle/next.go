@@ -165,7 +165,7 @@ func join(in *Input) Step {
 	var s Step
 	switch len(in.Nodes) {
 	case 0:
-		s.Conditions = []Condition{{Registered, Unknown, "NodeNotFound", "the machine has not joined the cluster yet"}}
+		s.Conditions = []Condition{{Registered, Unknown, "NodeNotFound", noNode(&in.Record)}}
 	case 1:
 		s = register(in, &in.Nodes[0])
 	default:
@@ -174,6 +174,14 @@ func join(in *Input) Step {
 	}
 	s.Again = earlier(s.Again, giveUp)
 	return s
+}
+
+func noNode(r *world.Record) string {
+	image := ""
+	if r.ImageID != "" {
+		image = ", started from image " + r.ImageID + ","
+	}
+	return "the machine" + image + " did not register yet: no Node has its provider ID"
 }
 
 // registrationStart is when waiting for the Node began. A record that was

@@ -31,8 +31,9 @@ func Mark(ctx context.Context, c client.Client, claim *apiv1.NodeClaim, node *co
 }
 
 // Unmark opens the Node again and takes the intent back, in this order. What is
-// gone, or going for good, is left alone.
-func Unmark(ctx context.Context, c client.Client, claim *apiv1.NodeClaim, node *corev1.Node) error {
+// gone, or going for good, is left alone. notes are written on the NodeClaim
+// together with that.
+func Unmark(ctx context.Context, c client.Client, claim *apiv1.NodeClaim, node *corev1.Node, notes ...func(*apiv1.NodeClaim)) error {
 	if claim.DeletionTimestamp != nil || node != nil && node.DeletionTimestamp != nil {
 		return nil
 	}
@@ -48,6 +49,9 @@ func Unmark(ctx context.Context, c client.Client, claim *apiv1.NodeClaim, node *
 	}
 	before := claim.DeepCopy()
 	delete(claim.Annotations, Annotation)
+	for _, note := range notes {
+		note(claim)
+	}
 	return client.IgnoreNotFound(c.Patch(ctx, claim, locked(before)))
 }
 

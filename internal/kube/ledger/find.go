@@ -112,17 +112,24 @@ func (l *Ledger) Pool(ctx context.Context, kind, name string) (world.Pool, bool,
 	return pool, err == nil, nil
 }
 
-// ClassHash stands for what the class says now; empty for a class that has no
-// hash, or is gone.
-func (l *Ledger) ClassHash(ctx context.Context, ref world.ClassRef) (string, error) {
-	if ref.Group != awsv1.GroupVersion.Group || ref.Kind != awsv1.Kind {
-		return "", nil
+// Class says what the class is like now: a hash of what it says, empty for a
+// class that has none, and its generation; both are empty if it is gone.
+func (l *Ledger) Class(ctx context.Context, ref world.ClassRef) (hash string, generation int64, err error) {
+	d, known := dialect.OfClass(ref.Group, ref.Kind)
+	if !known || ref.Inline != "" {
+		return "", 0, nil
 	}
-	c := &awsv1.EC2NodeClass{}
+	c := d.Class()
 	if err := l.Client.Get(ctx, client.ObjectKey{Name: ref.Name}, c); err != nil {
-		return "", client.IgnoreNotFound(err)
+		if meta.IsNoMatchError(err) { // a cluster may know one generation only
+			err = nil
+		}
+		return "", 0, client.IgnoreNotFound(err)
 	}
-	return convert.ClassHash(c), nil
+	if c, ok := c.(*awsv1.EC2NodeClass); ok {
+		hash = convert.ClassHash(c)
+	}
+	return hash, c.GetGeneration(), nil
 }
 
 // PodsOn returns the pods that are bound to the node. They belong to the cache:

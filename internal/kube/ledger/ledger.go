@@ -102,7 +102,7 @@ func (l *Ledger) launched(ctx context.Context, claim *v1.NodeClaim, i cloud.Inst
 		s.ProviderID, s.ImageID = i.ProviderID, i.ImageID
 		s.Capacity, s.Allocatable = convert.ResourceList(i.Capacity), convert.ResourceList(i.Allocatable)
 		l.set(claim, lifecycle.Condition{Type: lifecycle.Launched, Status: lifecycle.True, Reason: string(lifecycle.Launched)})
-		l.set(claim, lifecycle.Condition{Type: lifecycle.Registered, Status: lifecycle.Unknown, Reason: "NodeNotFound", Message: "the machine has not joined the cluster yet"})
+		l.set(claim, lifecycle.Condition{Type: lifecycle.Registered, Status: lifecycle.Unknown, Reason: "NodeNotFound", Message: "the machine did not register yet"})
 	})
 }
 

@@ -13,7 +13,6 @@ import (
 var failing = map[string]string{
 	"case-02-soft-spread-stray-zone-in-other-pool": "the pool says that no instance type has the zone, not that no subnet or offering has",
 	"case-22-host-port-taken-by-daemonset":         "the reason does not name the DaemonSet that takes the port",
-	"case-68-bad-image-must-not-eat-the-fleet":     "health of registration is not built",
 	"case-71-pinned-to-a-zone-without-capacity":    "the reason does not name the zone",
 	"case-76-instance-gone-and-address-reused":     "a machine that nobody launched by a token is not adopted",
 	"case-77-spot-interruption-notice":             "the interruption queue is not built",
