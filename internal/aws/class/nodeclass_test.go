@@ -2,6 +2,8 @@ package class
 
 import (
 	"errors"
+	"maps"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -199,4 +201,46 @@ func TestEqualMeaning(t *testing.T) {
 			}
 		})
 	}
+}
+
+// FuzzSelectorsOfBothGenerations: lists of values, written out as terms in any
+// order, are the same selector.
+func FuzzSelectorsOfBothGenerations(f *testing.F) {
+	f.Add("a", "x, k", "b", "v,w,z", uint64(1))
+	f.Add("a", "x, k", "b", "vw,z,w,z", uint64(0)) // the same value twice
+	f.Add("Name", "*", "aws-ids", "subnet-1,subnet-2", uint64(7))
+	f.Fuzz(func(t *testing.T, key1, values1, key2, values2 string, seed uint64) {
+		tags := map[string]string{key1: values1, key2: values2}
+		old, problems := subnets.ofMap(tags)
+		if len(problems) > 0 || len(splitList(values1)) > 5 || len(splitList(values2)) > 5 {
+			return
+		}
+		terms := []term{{tags: map[string]string{}}}
+		for key, list := range tags {
+			var next []term
+			for _, t := range terms {
+				for _, value := range splitList(list) {
+					more := term{id: t.id, tags: maps.Clone(t.tags)}
+					if key == "aws-ids" {
+						more.id = value
+					} else {
+						more.tags[key] = value
+					}
+					next = append(next, more)
+				}
+			}
+			terms = next
+		}
+		if strings.Contains(values1+values2, "*") && (len(splitList(values1)) > 1 || len(splitList(values2)) > 1) {
+			return // a list with the value * in it asks for that value of a tag, a term for any
+		}
+		rand.New(rand.NewPCG(seed, 0)).Shuffle(len(terms), func(i, j int) { terms[i], terms[j] = terms[j], terms[i] })
+		newer, problems := subnets.ofTerms(terms, "")
+		if len(problems) > 0 {
+			t.Fatalf("%+v: %v", terms, problems)
+		}
+		if diff := cmp.Diff(old, newer); diff != "" {
+			t.Errorf("%v (-map +terms):\n%s", tags, diff)
+		}
+	})
 }

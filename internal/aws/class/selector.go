@@ -61,7 +61,9 @@ func (t Term) compare(o Term) int {
 }
 
 // canonical sorts everything, and joins terms that differ in the values of one
-// filter, which saves calls: {a: 1} or {a: 2} is {a: 1 or 2}.
+// filter, which saves calls: {a: 1} or {a: 2} is {a: 1 or 2}. In that order the
+// values of the last filter are joined first, so that what was one term with
+// several values in several filters becomes one again.
 func canonical(s Selector) Selector {
 	for _, t := range s {
 		for i := range t {
@@ -70,8 +72,9 @@ func canonical(s Selector) Selector {
 		}
 		slices.SortFunc(t, func(a, b Filter) int { return cmp.Compare(a.Name, b.Name) })
 	}
-	for joined := true; joined; {
-		slices.SortFunc(s, Term.compare)
+	slices.SortFunc(s, Term.compare)
+	s = slices.CompactFunc(s, func(a, b Term) bool { return a.compare(b) == 0 })
+	for joined := true; joined; slices.SortFunc(s, Term.compare) {
 		joined = false
 		for i := 0; i < len(s) && !joined; i++ {
 			for j := i + 1; j < len(s) && !joined; j++ {
