@@ -14,8 +14,16 @@ func TestDemo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := demo.Demo{Root: root, State: shared.Cluster.State, Screen: demo.NewScreen(os.Stdout)}
-	if err := d.Play(t.Context()); err != nil {
-		t.Fatal(err)
+	for _, api := range []string{"v1alpha5", "v1"} {
+		t.Run(api, func(t *testing.T) {
+			edition, err := demo.EditionOf(api)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := demo.Demo{Root: root, State: shared.Cluster.State, Screen: demo.NewScreen(os.Stdout), Edition: edition}
+			if err := d.Play(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 }
