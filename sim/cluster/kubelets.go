@@ -12,6 +12,9 @@ import (
 	"karpenter/sim/kube"
 )
 
+// dead is how often it is asked whether a kubelet that was down is back.
+const dead = 10 * time.Second
+
 // Kubelets run the pods on all nodes: they start what is bound, let end what has
 // been asked to, and finish what runs for a while only. Where a node is down, or
 // has no Node, nothing happens.
@@ -77,7 +80,7 @@ func (k *Kubelets) Step(now time.Time) time.Time {
 		if n == nil {
 			continue // until there is one
 		}
-		again := now.Add(retry)
+		again := now.Add(dead)
 		if !k.opt.Down(n) {
 			again = k.pod(p, i, now)
 		}
