@@ -9,7 +9,7 @@ MAKEFLAGS += --no-print-directory
 GO  := env CGO_ENABLED=0 go
 LAB := $(GO) -C lab
 
-.PHONY: help demo test test-unit test-crds test-lab check gen lab-up lab-down lab-status bench agreement test-aws
+.PHONY: help demo test test-unit test-crds test-lab check gen lab-up lab-down lab-status bench agreement cases faults test-aws
 
 help: ## list the targets
 	@line='^([a-z-]+):.*## (.*)$$'; while IFS= read -r text; do \
@@ -57,6 +57,13 @@ bench: ## benchmarks: the scheduling workloads next to the reference, then time 
 
 agreement: ## hold N random clusters (SEED=…) against kube-scheduler; what disagrees is saved as a test
 	@$(LAB) run ./cmd/agreement -n $(or $(N),2000) -seed $(or $(SEED),1) -save agreement/testdata
+
+cases: ## play the cases of test/cases on the rig: one line per check
+	@$(GO) run ./cmd/karpctl run test/cases/case-*
+
+faults: ## N random histories with faults (SEED=…), then every crash point of the main scenarios
+	@$(GO) run ./sim/rig/cmd/faults -n $(or $(N),2000) -seed $(or $(SEED),1)
+	@$(GO) run ./sim/rig/cmd/faults -sweep
 
 test-aws: ## the provider's suite against moto_server (where it is installed)
 	@hack/test-aws.sh

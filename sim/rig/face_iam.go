@@ -2,8 +2,10 @@ package rig
 
 import (
 	"context"
+	"time"
 
 	"karpenter/internal/aws/launch"
+	"karpenter/internal/aws/notice"
 	"karpenter/internal/scenario/cases"
 )
 
@@ -33,4 +35,17 @@ func (f *face) DeleteInstanceProfile(ctx context.Context, name string) error {
 
 func (f *face) Cluster(ctx context.Context, name string) (launch.EKSCluster, error) {
 	return call(f, "DescribeCluster", cases.Call{}, func() (launch.EKSCluster, error) { return f.to.Cluster(ctx, name) })
+}
+
+// Receive implements the queue of interruption notices; it does not wait.
+func (f *face) Receive(ctx context.Context, queue string, wait time.Duration) ([]notice.Message, error) {
+	return call(f, "ReceiveMessage", cases.Call{}, func() ([]notice.Message, error) { return f.to.Receive(ctx, queue, wait) })
+}
+
+func (f *face) Delete(ctx context.Context, queue string, receipts []string) error {
+	return done(f, "DeleteMessageBatch", cases.Call{}, func() error { return f.to.Delete(ctx, queue, receipts) })
+}
+
+func (f *face) InstanceStatuses(ctx context.Context) ([]notice.Status, error) {
+	return call(f, "DescribeInstanceStatus", cases.Call{}, func() ([]notice.Status, error) { return f.to.InstanceStatuses(ctx) })
 }

@@ -53,7 +53,7 @@ func (r *Rig) Start() *Process {
 	p.clients = []*kube.Client{cached, live}
 	p.All = assembly.New(assembly.Parts{
 		Client: cached, Cache: p.cache, Live: live,
-		AWS: p.cloud, Cloud: func(context.Context) (aws.Settings, error) { return r.opt.Shared, nil },
+		AWS: p.cloud, Inbox: aws.NewInbox(p.cloud, p.now), Cloud: func(context.Context) (aws.Settings, error) { return r.opt.Shared, nil },
 		Settings: func() settings.Settings { return r.opt.Settings },
 		Events:   recorder{p}, Metrics: prometheus.NewRegistry(), Now: p.now, Log: p.log,
 	})
@@ -76,6 +76,7 @@ func (p *Process) loops() {
 			err := p.All.Garbage.Pass(ctx)
 			return p.now().Add(gc.Interval), err
 		}},
+		&loop{p: p, title: "notice", pass: p.All.Notices.Pass},
 		&loop{p: p, title: "catalog", pass: func(ctx context.Context) (time.Time, error) { return p.All.Catalog.Pass(ctx), nil }},
 	)
 	for _, kind := range planner.Watched() {

@@ -1,10 +1,14 @@
 package faults
 
-import "testing"
+import (
+	"testing"
+
+	"karpenter/sim/rig"
+)
 
 // A sample of what `make faults` does.
 func TestHistories(t *testing.T) {
-	n := uint64(40)
+	n := uint64(25)
 	if testing.Short() {
 		n = 5
 	}
@@ -12,5 +16,51 @@ func TestHistories(t *testing.T) {
 		if r := Run(seed, "", false); len(r.Broken) > 0 {
 			t.Errorf("seed %d: %q (%s)", seed, r.Broken, r.Story)
 		}
+	}
+}
+
+func TestTheSameSeedGivesTheSameHistory(t *testing.T) {
+	for _, seed := range []uint64{2, 9} {
+		a, b := Run(seed, "", true), Run(seed, "", true)
+		for i := range max(len(a.Timeline), len(b.Timeline)) {
+			if i >= len(a.Timeline) || i >= len(b.Timeline) || a.Timeline[i] != b.Timeline[i] {
+				t.Fatalf("seed %d: the histories part at line %d: %q", seed, i, a.Timeline[min(i, len(a.Timeline)-1)])
+			}
+		}
+	}
+}
+
+// What is planted is found: the rules can be broken.
+func TestPlantedFaultsAreFound(t *testing.T) {
+	for _, plant := range rig.Plants() {
+		found := false
+		for seed := uint64(1000); seed < 1200 && !found; seed++ {
+			found = len(Run(seed, plant, false).Broken) > 0
+		}
+		if !found {
+			t.Errorf("%s: 200 histories broke no rule", plant)
+		}
+	}
+}
+
+// Every call of the main scenarios is a point at which the process may die.
+func TestCrashPoints(t *testing.T) {
+	for _, s := range Scenarios() {
+		broken, calls := Crash(s, 0, false)
+		if len(broken) > 0 || calls == 0 {
+			t.Fatalf("%s, without a crash: %q after %d calls", s, broken, calls)
+		}
+		step := 11 // `make faults` takes all of them
+		if testing.Short() {
+			step = 50
+		}
+		for n := 1; n <= calls; n += step {
+			for _, after := range []bool{false, true} {
+				if broken, _ := Crash(s, n, after); len(broken) > 0 {
+					t.Errorf("%s, call %d of %d, after %v: %q", s, n, calls, after, broken)
+				}
+			}
+		}
+		t.Logf("%s: %d calls", s, calls)
 	}
 }

@@ -47,10 +47,9 @@ type world struct {
 	at   time.Time // of what the cluster wants to do next
 	seen uint64
 
-	rules  *rules
-	down   map[string]bool // nodes whose kubelet is gone
-	chaos  *chaos
-	counts []*appsv1.Deployment
+	rules *rules
+	down  map[string]bool // nodes whose kubelet is gone
+	chaos *chaos
 }
 
 // newWorld makes a cluster with a pool, a cloud with a few types, and nothing
@@ -107,6 +106,20 @@ func (e *environment) Act() {
 func (w *world) setDown(providerID string, down bool) {
 	w.down[providerID] = down
 	w.seen = 0
+	if down {
+		return
+	}
+	var nodes corev1.NodeList
+	w.must(w.kube.List(ctx, &nodes))
+	for i := range nodes.Items { // a kubelet that is back says so
+		n := &nodes.Items[i]
+		for k := range n.Status.Conditions {
+			if c := &n.Status.Conditions[k]; n.Spec.ProviderID == providerID && c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+				c.Status, c.Reason, c.LastTransitionTime = corev1.ConditionTrue, "KubeletReady", metav1.NewTime(w.Now())
+				w.must(w.kube.Status().Update(ctx, n))
+			}
+		}
+	}
 }
 
 func (w *world) isDown(n *corev1.Node) bool { return w.down[n.Spec.ProviderID] }
@@ -202,6 +215,13 @@ func (w *world) scale(name string, replicas int32) {
 	w.must(w.kube.Get(ctx, client.ObjectKey{Namespace: "default", Name: name}, d))
 	d.Spec.Replicas = &replicas
 	w.must(w.kube.Update(ctx, d))
+}
+
+// pool is the pool as it is now.
+func (w *world) pool() *v1alpha5.Provisioner {
+	p := &v1alpha5.Provisioner{}
+	w.must(w.kube.Get(ctx, client.ObjectKey{Name: "main"}, p))
+	return p
 }
 
 // machineChanged makes machines nodes, unless something is wrong with them.

@@ -31,15 +31,8 @@ func (p *player) convert(id string) error {
 			from = append(from, template)
 		}
 	}
-	to, err := migrate.ToV1(from, migrate.Options{InstanceProfile: "nodes"})
+	to, err := migrate.ToV1(from, migrate.Options{InstanceProfile: "nodes", Adopt: true})
 	for _, n := range to.Objects {
-		if n.GetObjectKind().GroupVersionKind().Kind == dialect.KindNodePool {
-			annotations := map[string]string{dialect.AnnotationAdopt: o.GetName()}
-			for k, v := range n.GetAnnotations() {
-				annotations[k] = v
-			}
-			n.SetAnnotations(annotations)
-		}
 		made := kube.Create(ctx, n)
 		if apierrors.IsAlreadyExists(made) { // the class that every case has
 			there := dialect.NodePool.Class()

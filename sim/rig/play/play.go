@@ -98,6 +98,9 @@ func (p *player) build(timeline bool) error {
 	}
 	set := settings.Default()
 	set.ClusterName = p.cluster()
+	if p.hearsMessages() {
+		set.InterruptionQueue = queueName
+	}
 	p.rig = rig.New(rig.Options{
 		Seed: 1, Start: p.c.Now.Add(-before), Settings: set,
 		Cloud: ec2.Options{Region: regionName, Zones: p.c.Cloud.Zones, Account: account, World: &region, KeepTerminated: 1000 * time.Hour,
@@ -109,6 +112,9 @@ func (p *player) build(timeline bool) error {
 		},
 	})
 	p.rig.Log.Keep = timeline
+	if err := p.openQueue(); err != nil {
+		return err
+	}
 	p.rig.Cloud.Subscribe(p.machineChanged)
 	if err := p.fill(objects); err != nil {
 		return err
@@ -136,7 +142,7 @@ func (p *player) warmUp() {
 	keep := p.rig.Log.Keep
 	p.rig.Log.Keep = false
 	p.rig.Start()
-	p.rig.Idle = []string{"planner", "gc", "claim", "drain", "replace"}
+	p.rig.Idle = []string{"planner", "gc", "claim", "drain", "replace", "notice"}
 	p.rig.Run(p.c.Now)
 	p.rig.Idle = nil
 	p.rig.Log.Begin()

@@ -60,6 +60,7 @@ func (p *player) state() *cases.State {
 	for i := range claims.Items {
 		s.Claims = append(s.Claims, &claims.Items[i])
 	}
+	s.Queued = len(p.rig.Cloud.Waiting(queueName))
 	p.homes(s)
 	p.machines(s, sets.Items)
 	p.orphans(s)

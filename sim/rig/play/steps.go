@@ -131,6 +131,8 @@ func (p *player) step(s *cases.Step, end, latest time.Time) error {
 		return p.inCloud(s)
 	case "apply":
 		return p.apply(s)
+	case "message":
+		return p.message(s)
 	case "admit":
 		for _, o := range p.c.Objects {
 			p.verdicts[o.Name] = ""
