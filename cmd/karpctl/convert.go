@@ -46,6 +46,10 @@ NodePools and EC2NodeClasses that mean the same, or the other way round. What
 held by default is written out. What changes in meaning, and what has no
 counterpart, is listed on stderr (with -o json: in the field "notes").
 
+With --adopt, machines that run go over to the NodePool as soon as it is applied:
+labels, owners and tags change hands, no machine is replaced and no pod is moved.
+Taking the annotation karpenter.sh/adopt-provisioner off gives them back.
+
 Pools that share an AWSNodeTemplate but have different kubelet settings need an
 EC2NodeClass each. Objects of other kinds are not printed.
 
@@ -82,6 +86,7 @@ printed all the same; 2: wrong command line.`,
 	cmd.Flags().StringVar(&to, "to", "v1", "v1 (NodePool, EC2NodeClass) or v1alpha5 (Provisioner, AWSNodeTemplate)")
 	cmd.Flags().StringVarP(&format, "output", "o", "yaml", "yaml or json")
 	cmd.Flags().StringVar(&opt.Role, "role", "", "IAM role of classes that name no instance profile")
+	cmd.Flags().BoolVar(&opt.Adopt, "adopt", false, "let each NodePool take over the machines of its Provisioner, with an annotation")
 	cmd.Flags().StringVar(&opt.InstanceProfile, "instance-profile", "", "instance profile of classes that name none (before: aws.defaultInstanceProfile)")
 	return cmd
 }

@@ -30,6 +30,9 @@ type Options struct {
 	// Role and InstanceProfile are for classes that name neither: an EC2NodeClass
 	// must have one of the two, an AWSNodeTemplate can have the second.
 	Role, InstanceProfile string
+	// Adopt lets each NodePool take over the machines of the Provisioner that it
+	// is made of.
+	Adopt bool
 }
 
 // Result is what the objects become.

@@ -14,6 +14,7 @@ import (
 	karpv1 "karpenter/api/v1"
 	"karpenter/api/v1alpha5"
 	"karpenter/internal/admission"
+	"karpenter/internal/kube/dialect"
 )
 
 // nodePool converts a Provisioner, with what it means where it says nothing.
@@ -26,6 +27,11 @@ func (j *job) nodePool(p *v1alpha5.Provisioner, shared *shared) {
 	out := &karpv1.NodePool{
 		TypeMeta:   metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: karpv1.KindNodePool},
 		ObjectMeta: metadata(p.ObjectMeta, p.Name),
+	}
+	if j.opt.Adopt {
+		metav1.SetMetaDataAnnotation(&out.ObjectMeta, dialect.AnnotationAdopt, p.Name)
+	} else {
+		j.note(from, "", "its machines stay with it; they go over to the NodePool, and none is replaced, when that has the annotation %s: %s (--adopt)", dialect.AnnotationAdopt, p.Name)
 	}
 	before := len(j.errs)
 	t := &out.Spec.Template
