@@ -346,6 +346,12 @@ func (b *board) check(r *rules, s *spot) breach {
 	if missing >= 0 && (total > 0 || !r.first) {
 		return breach{tally: missing, kind: brokenAffinity, value: s.values[b.book.tallies[missing].key]}
 	}
+	for _, t := range r.follow {
+		v := s.values[b.book.tallies[t].key]
+		if v == open || b.count[t].total > 0 && b.here(t, s) == 0 {
+			return breach{tally: t, kind: brokenAffinity, value: v}
+		}
+	}
 	if len(r.ports) > 0 && len(s.ports) > 0 {
 		if port, bad := conflict(r.ports, s.ports); bad {
 			return breach{tally: -1, kind: brokenPort, port: port}

@@ -190,7 +190,7 @@ func termMatches(t *world.PodTerm, pod *world.Pod) bool {
 
 // refuses says which rule between pods keeps the pod off the node.
 func (s *stage) refuses(pod *world.Pod, n *stageNode) string {
-	for _, f := range []func(*world.Pod, *stageNode) string{s.spread, s.affinity, s.anti, s.antiOfOthers, ports, volumes} {
+	for _, f := range []func(*world.Pod, *stageNode) string{s.spread, s.affinity, s.anti, s.antiOfOthers, s.followed, ports, volumes} {
 		if why := f(pod, n); why != "" {
 			return why
 		}
@@ -305,6 +305,19 @@ func (s *stage) antiOfOthers(pod *world.Pod, n *stageNode) string {
 				if w, has := o.labels[label.Normalize(t.Key)]; t.Weight == 0 && ok && has && v == w && termMatches(t, pod) {
 					return fmt.Sprintf("pod %s repels it over %s", p.ObjectName, t.Key)
 				}
+			}
+		}
+	}
+	return ""
+}
+
+// followed: a volume that is made for the first of its pods keeps the others in
+// its zone.
+func (s *stage) followed(pod *world.Pod, n *stageNode) string {
+	for _, a := range pod.Attach {
+		for _, o := range s.nodes {
+			if a.Unmade && o.labels[label.Zone] != n.labels[label.Zone] && slices.ContainsFunc(o.pods, func(p *world.Pod) bool { return slices.Contains(p.Attach, a) }) {
+				return "volume " + a.Volume + " will be in zone " + o.labels[label.Zone]
 			}
 		}
 	}

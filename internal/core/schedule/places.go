@@ -136,7 +136,7 @@ func (p *places) keptOff(daemon *world.Pod, n *world.Node, repellers []resident)
 // apart reports whether a pod on one node keeps another one off a node.
 func apart(p *world.Pod, at *world.Node, o *world.Pod, n *world.Node) bool {
 	return slices.ContainsFunc(p.AntiAffinity, func(t world.PodTerm) bool {
-		m := matcher{t.AllNamespaces, t.Namespaces, t.Selector}
+		m := matcher{all: t.AllNamespaces, namespaces: t.Namespaces, selector: t.Selector}
 		a, ok := nodeLabel(at, label.Normalize(t.Key))
 		b, has := nodeLabel(n, label.Normalize(t.Key))
 		return t.Weight == 0 && ok && has && a == b && m.matches(o)

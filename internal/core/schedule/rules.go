@@ -17,6 +17,7 @@ type rules struct {
 	id       int
 	spread   []spreadRule
 	affinity []int32 // tallies that must not be 0
+	follow   []int32 // and those that must not be, once somebody is there
 	first    bool    // the pod matches its own affinity: it may be the first
 	anti     []int32 // tallies that must be 0: of pods that this one repels,
 	shun     []int32 // and of pods that repel this one
@@ -49,9 +50,13 @@ type matcher struct {
 	all        bool // namespaces
 	namespaces []string
 	selector   world.LabelSelector
+	volume     world.Attachment // if set, pods that use it
 }
 
 func (m *matcher) matches(p *world.Pod) bool {
+	if m.volume.Volume != "" {
+		return slices.Contains(p.Attach, m.volume)
+	}
 	if m.selector.Nothing || !m.all && !slices.Contains(m.namespaces, p.Namespace) {
 		return false
 	}
@@ -239,7 +244,7 @@ func (b *rulebook) matcher(all bool, namespaces []string, s world.LabelSelector)
 	if !ok {
 		id = int32(len(b.matchers))
 		b.known[string(k)] = id
-		b.matchers = append(b.matchers, matcher{all, namespaces, s})
+		b.matchers = append(b.matchers, matcher{all: all, namespaces: namespaces, selector: s})
 	}
 	return id
 }
@@ -330,6 +335,9 @@ func (b *rulebook) kin(p *world.Pod) *kin {
 		} else {
 			k = append(k, 0)
 		}
+	}
+	for _, a := range b.sharedBy(p) {
+		k = appendText(appendText(append(k, 'v'), a.Driver), a.Volume)
 	}
 	b.buf = k
 	if found := b.kins[string(k)]; found != nil {
@@ -425,7 +433,7 @@ func (b *rulebook) scope(r *rules) {
 	for _, s := range r.spread {
 		look([]int32{s.tally})
 	}
-	for _, list := range [][]int32{r.affinity, r.anti, r.shun} {
+	for _, list := range [][]int32{r.affinity, r.follow, r.anti, r.shun} {
 		look(list)
 	}
 	for _, t := range r.adds {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"karpenter/internal/core/label"
 	"karpenter/internal/core/quantity"
 	"karpenter/internal/core/world"
 )
@@ -110,7 +111,27 @@ func (b *rulebook) sharedBy(p *world.Pod) (out []world.Attachment) {
 
 // volumesShared compiles shared volumes, which bind pods to each other in so far
 // as they need less room together.
-func volumesShared(b *rulebook, o *owned, p *world.Pod) { o.rule.shared = b.sharedBy(p) }
+// If the volume is still to be made, all but the first have to follow it.
+func volumesShared(b *rulebook, o *owned, p *world.Pod) {
+	o.rule.shared = b.sharedBy(p)
+	for _, a := range o.rule.shared {
+		if a.Unmade {
+			o.rule.follow = append(o.rule.follow, b.tally(tally{key: b.key(label.Zone), matchers: []int32{b.users(a)}}))
+		}
+	}
+}
+
+// users selects the pods that use a volume.
+func (b *rulebook) users(a world.Attachment) int32 {
+	k := string(appendText(appendText([]byte{'u'}, a.Driver), a.Volume))
+	id, ok := b.known[k]
+	if !ok {
+		id = int32(len(b.matchers))
+		b.known[k] = id
+		b.matchers = append(b.matchers, matcher{volume: a})
+	}
+	return id
+}
 
 // again counts, per dimension, the volumes of a pod with the rules that are
 // attached already, and so need not be again.

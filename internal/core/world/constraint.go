@@ -58,6 +58,9 @@ func everyAddress(ip string) bool { return ip == "" || ip == "0.0.0.0" }
 type Attachment struct {
 	Driver string `json:"driver"`
 	Volume string `json:"volume"`
+	// Unmade: the volume will be made in the zone of the first pod that uses it,
+	// and the others have to go there.
+	Unmade bool `json:"unmade,omitempty"`
 }
 
 // VolumeTerms are alternatives, one of which must hold for a pod's node so that

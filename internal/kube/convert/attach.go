@@ -47,7 +47,9 @@ func (l *Lookups) attachment(c *corev1.PersistentVolumeClaim) (world.Attachment,
 	if csi, known := csiDrivers[driver]; known {
 		driver = csi
 	}
-	return attached(driver, objectName(c.ObjectMeta).String())
+	a, ok := attached(driver, objectName(c.ObjectMeta).String())
+	a.Unmade = driver == ebsDriver || len(class.AllowedTopologies) > 0
+	return a, ok
 }
 
 // inline is what is attached for a volume that the pod describes itself.
