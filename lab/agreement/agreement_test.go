@@ -104,6 +104,7 @@ var faults = []struct {
 		if n := len(p.Machines); n > 0 {
 			for _, pod := range p.Machines[n-1].Pods {
 				p.Unplaced = append(p.Unplaced, schedule.Unplaced{Pod: pod})
+				p.Order = slices.DeleteFunc(p.Order, func(o world.ObjectName) bool { return o == pod })
 			}
 			p.Machines = p.Machines[:n-1]
 		}

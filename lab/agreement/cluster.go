@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,6 +28,14 @@ type Cluster struct {
 	Claims       []karpv1.NodeClaim     `json:"claims,omitempty"`
 	Nodes        []corev1.Node          `json:"nodes,omitempty"`
 	Pods         []corev1.Pod           `json:"pods"`
+
+	// What pods and nodes refer to.
+
+	Namespaces   []corev1.Namespace             `json:"namespaces,omitempty"`
+	Classes      []storagev1.StorageClass       `json:"classes,omitempty"`
+	Volumes      []corev1.PersistentVolume      `json:"volumes,omitempty"`
+	VolumeClaims []corev1.PersistentVolumeClaim `json:"volumeClaims,omitempty"`
+	CSINodes     []storagev1.CSINode            `json:"csiNodes,omitempty"`
 }
 
 // now is the time at which all plans are made.
@@ -62,6 +71,16 @@ func (r reader) List(_ context.Context, list client.ObjectList, _ ...client.List
 		l.Items = r.c.Pods
 	case *appsv1.DaemonSetList:
 		l.Items = r.c.DaemonSets
+	case *corev1.NamespaceList:
+		l.Items = r.c.Namespaces
+	case *storagev1.StorageClassList:
+		l.Items = r.c.Classes
+	case *corev1.PersistentVolumeList:
+		l.Items = r.c.Volumes
+	case *corev1.PersistentVolumeClaimList:
+		l.Items = r.c.VolumeClaims
+	case *storagev1.CSINodeList:
+		l.Items = r.c.CSINodes
 	}
 	return nil // of every other kind there are none
 }
@@ -72,6 +91,8 @@ func (c *Cluster) clone() *Cluster {
 	out.Types, out.Provisioners = slices.Clone(c.Types), slices.Clone(c.Provisioners)
 	out.DaemonSets, out.Claims = slices.Clone(c.DaemonSets), slices.Clone(c.Claims)
 	out.Nodes, out.Pods = slices.Clone(c.Nodes), slices.Clone(c.Pods)
+	out.Namespaces, out.Classes = slices.Clone(c.Namespaces), slices.Clone(c.Classes)
+	out.Volumes, out.VolumeClaims, out.CSINodes = slices.Clone(c.Volumes), slices.Clone(c.VolumeClaims), slices.Clone(c.CSINodes)
 	return &out
 }
 

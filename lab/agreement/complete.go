@@ -1,80 +1,145 @@
 package agreement
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/noderesources"
 
-	karpv1 "karpenter/api/v1"
 	"karpenter/api/v1alpha5"
 	"karpenter/internal/core/label"
 	"karpenter/internal/core/reason"
 	"karpenter/internal/core/world"
 )
 
-// complete looks for a place for every pod that the plan left pending. The
-// judge must be in the cluster that the plan makes.
-func (t *trial) complete(j *Judge) (*Disagreement, error) {
+// vacancy is a place that a pod which was left pending would get.
+type vacancy struct {
+	pod   world.ObjectName
+	rule  string // existing, planned or new
+	place string
+	// bought is the machine that would be bought.
+	bought *candidate
+}
+
+// key tells vacancies apart, whatever the cloud picks.
+func (v vacancy) key() string { return fmt.Sprint(v.pod, v.rule, v.place) }
+
+func (v vacancy) disagreement() *Disagreement {
+	return &Disagreement{"complete", v.rule, fmt.Sprintf("pod %s is left pending, but would fit on %s", v.pod, v.place)}
+}
+
+// vacancies looks for places for every pod that the plan left pending, and calls
+// found for each, until that has seen enough. The judge must be in the cluster
+// that the plan makes.
+func (t *trial) vacancies(j *Judge, found func(vacancy) (enough bool)) error {
 	var candidates []candidate
-	asked := false
+	asked := map[string]bool{}
 	for _, u := range t.plan.Unplaced {
 		if len(u.Reasons) > 0 && u.Reasons[0].Code() == (reason.NotUnderstood{}).Code() {
 			continue
 		}
-		if !asked {
-			candidates, asked = t.candidates(), true
-		}
-		if d, err := t.couldGo(j, u.Pod, candidates); d != nil || err != nil {
-			return d, err
+		p := t.pod(u.Pod)
+		if alike := likeness(p); !asked[alike] {
+			if len(asked) == 0 {
+				candidates = t.candidates()
+			}
+			asked[alike] = true
+			if enough, err := t.couldGo(j, p, candidates, found); enough || err != nil {
+				return err
+			}
 		}
 	}
-	return nil, nil
+	return nil
 }
 
-func (t *trial) couldGo(j *Judge, name world.ObjectName, candidates []candidate) (*Disagreement, error) {
-	incomplete := func(rule, format string, args ...any) (*Disagreement, error) {
-		return &Disagreement{"complete", rule, fmt.Sprintf("pod %s is left pending, but would fit on %s", name, fmt.Sprintf(format, args...))}, nil
+// likeness is the same for pods that the scheduler cannot tell apart.
+func likeness(p *corev1.Pod) string {
+	text, err := json.Marshal([]any{p.Namespace, p.Labels, p.Spec})
+	if err != nil || slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Ephemeral != nil }) {
+		return p.Namespace + "/" + p.Name
 	}
-	q := j.ask(unbound(t.pod(name)))
+	return string(text)
+}
+
+func (t *trial) couldGo(j *Judge, pod *corev1.Pod, candidates []candidate, found func(vacancy) bool) (bool, error) {
+	at := func(rule, format string, args ...any) bool {
+		return found(vacancy{pod: nameOf(pod), rule: rule, place: fmt.Sprintf(format, args...)})
+	}
+	pod = unbound(pod)
+	q := j.ask(pod)
 	for _, p := range t.places {
 		info, err := j.node(p.node.Name)
 		if err != nil {
-			return nil, err
+			return false, err
 		}
-		if q.on(info) == "" && !p.open {
-			return incomplete("existing", "node %s, which exists or is on its way", p.node.Name)
+		if q.on(info) == "" && !p.open && at("existing", "node %s, which exists or is on its way", p.node.Name) {
+			return true, nil
 		}
 	}
+	alone := j.ask(withoutRules(pod))
 	for i := range t.machines {
-		if m := &t.machines[i]; t.roomLeft(q, m.claim, m.all, m.planned.Pods) {
-			return incomplete("planned", "planned machine %s of pool %s, whichever of %d options it becomes", m.claim.Name, m.planned.Pool, len(m.all))
+		m := &t.machines[i]
+		some, err := t.roomLeft(j, alone, pod, m)
+		if err != nil {
+			return false, err
+		}
+		if some && at("planned", "planned machine %s of pool %s, whichever of %d options it becomes", m.claim.Name, m.planned.Pool, len(m.all)) {
+			return true, nil
 		}
 	}
+	tried := map[string]bool{}
 	for _, c := range candidates {
-		if q.on(c.node) == "" {
-			return incomplete("new", "a new %s in %s (%s) of pool %s", c.option.kind.Name, c.option.zone, c.option.market, c.pool)
+		key := c.domain()
+		if tried[key] || alone.on(c.node) != "" {
+			continue
 		}
+		fits := false
+		err := j.instead(t.Cluster, c.node.Node(), c.daemons, func(n fwk.NodeInfo) { fits = j.ask(pod).on(n) == "" })
+		if err != nil {
+			return false, err
+		}
+		place := fmt.Sprintf("a new %s in %s (%s) of pool %s", c.option.kind.Name, c.option.zone, c.option.market, c.pool)
+		if fits && found(vacancy{nameOf(pod), "new", place, &c}) {
+			return true, nil
+		}
+		tried[key] = len(pod.Spec.Volumes) == 0 // attach limits are per type
 	}
-	return nil, nil
+	return false, nil
 }
 
-// roomLeft reports whether every option of a record has room for one more pod
-// beside those planned for it.
-func (t *trial) roomLeft(q *question, claim *karpv1.NodeClaim, all []option, pods []world.ObjectName) bool {
-	for _, o := range all {
-		n := machineNode(claim, o, t.Region, claim.Name)
+// withoutRules is the pod as far as only the node itself decides.
+func withoutRules(p *corev1.Pod) *corev1.Pod {
+	p = p.DeepCopy()
+	p.Spec.TopologySpreadConstraints, p.Spec.Volumes = nil, nil
+	if a := p.Spec.Affinity; a != nil {
+		a.PodAffinity, a.PodAntiAffinity = nil, nil
+	}
+	return p
+}
+
+// roomLeft reports whether a planned machine has room for one more pod beside
+// those planned for it, whatever it becomes.
+func (t *trial) roomLeft(j *Judge, alone *question, pod *corev1.Pod, m *machine) (bool, error) {
+	for _, o := range m.all {
+		n := machineNode(m.claim, o, t.Region, m.claim.Name)
 		on := t.daemonPods(n)
-		for _, p := range pods {
+		for _, p := range m.planned.Pods {
 			on = append(on, unbound(t.pod(p)))
 		}
-		if info := withDaemons(n, on); info == nil || q.on(info) != "" {
-			return false
+		if info := withDaemons(n, on); info == nil || alone.on(info) != "" {
+			return false, nil
+		}
+		fits := false
+		if err := j.instead(t.Cluster, n, on, func(n fwk.NodeInfo) { fits = j.ask(pod).on(n) == "" }); !fits || err != nil {
+			return false, err
 		}
 	}
-	return true
+	return true, nil
 }
 
 // candidate is a machine that could still be bought.
@@ -82,6 +147,22 @@ type candidate struct {
 	pool   string
 	option option
 	node   fwk.NodeInfo // with its daemon pods
+	// daemons are the same pods.
+	daemons []*corev1.Pod
+}
+
+// domain is the same for candidates that rules between pods cannot tell apart.
+func (c *candidate) domain() string {
+	n := c.node.Node()
+	var out []string
+	for _, key := range topologyKeys {
+		v, ok := n.Labels[key]
+		out = append(out, fmt.Sprint(v, ok))
+	}
+	for _, p := range c.daemons {
+		out = append(out, p.Name)
+	}
+	return strings.Join(append(out, c.pool), " ")
 }
 
 // candidates are all machines that ready Provisioners could still buy within
@@ -105,12 +186,22 @@ func (t *trial) candidates() []candidate {
 				if !o.Available {
 					continue
 				}
+				at := option{kind, o.Zone, o.CapacityType}
+				var nodes []*corev1.Node
+				var on []*corev1.Pod // also those that come to some of them only
 				for _, labels := range labelings {
-					at := option{kind, o.Zone, o.CapacityType}
 					if n := t.newNode(p, at, labels); n != nil && meets(n.Labels, reqs) {
-						if info := withDaemons(n, t.daemonPods(n)); info != nil {
-							out = append(out, candidate{p.Name, at, info})
+						nodes = append(nodes, n)
+						for _, d := range t.daemonPods(n) {
+							if !slices.ContainsFunc(on, func(o *corev1.Pod) bool { return nameOf(o) == nameOf(d) }) {
+								on = append(on, d)
+							}
 						}
+					}
+				}
+				for _, n := range nodes {
+					if info := withDaemons(n, on); info != nil {
+						out = append(out, candidate{p.Name, at, info, on})
 					}
 				}
 			}

@@ -1,6 +1,8 @@
 package agreement
 
 import (
+	"slices"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,7 +34,7 @@ func newDaemonPod(ds *appsv1.DaemonSet, node string) *corev1.Pod {
 }
 
 // daemonPods are the pods of DaemonSets that will come to the node and are not
-// there yet.
+// there yet, by name: where they do not all fit, nobody can know which come.
 func (c *Cluster) daemonPods(n *corev1.Node) []*corev1.Pod {
 	var out []*corev1.Pod
 	for i := range c.DaemonSets {
@@ -41,6 +43,7 @@ func (c *Cluster) daemonPods(n *corev1.Node) []*corev1.Pod {
 			out = append(out, p)
 		}
 	}
+	slices.SortFunc(out, func(a, b *corev1.Pod) int { return nameOf(a).Compare(nameOf(b)) })
 	return out
 }
 

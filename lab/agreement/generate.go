@@ -19,6 +19,8 @@ type draft struct {
 	// likely is how often a pod of this cluster asks for each constraint.
 	likely map[string]float64
 	pods   int
+	// claimed: there is a claim that waits for a volume that exists.
+	claimed bool
 }
 
 // feature adds something to a cluster. Features come in an order in which each
@@ -29,14 +31,20 @@ type feature struct {
 }
 
 var features = []feature{
+	{"namespaces", namespaces},
 	{"catalogue", catalogue},
+	{"storage classes", storageClasses},
 	{"provisioners", provisioners},
 	{"daemons", daemons},
 	{"machines", machines},
 	{"foreign nodes", foreignNodes},
+	{"attach limits", attachLimits},
 	{"bound pods", boundPods},
 	{"pending pods", pendingPods},
 	{"promises", promises},
+	{"nominations", nominations},
+	{"gates", gates},
+	{"priorities", priorities},
 }
 
 // constraint is something that a pod may ask for. A new one is a file with its
@@ -45,7 +53,7 @@ type constraint struct {
 	name string
 	// share scales how often it is asked for: some leave few places open.
 	share float64
-	add   func(*draft, *corev1.PodSpec)
+	add   func(*draft, *template)
 }
 
 var constraints = []constraint{
@@ -56,13 +64,28 @@ var constraints = []constraint{
 	{"required node affinity", 1, requiredAffinity},
 	{"preferred node affinity", 1, preferredAffinity},
 	{"tolerations", 1, tolerations},
+	{"topology spread", 1, topologySpread},
+	{"pod affinity", 0.6, podAffinity},
+	{"pod anti-affinity", 0.8, podAntiAffinity},
+	{"preferences between pods", 0.6, podPreferences},
+	{"host ports", 0.5, hostPorts},
+	{"volumes", 0.8, volumes},
 }
+
+// template is what one pod, or several equal ones, are made from.
+type template = corev1.PodTemplateSpec
 
 // Generate makes the cluster of a seed.
 func Generate(seed uint64) *Cluster {
 	d := &draft{Cluster: &Cluster{Region: "us-west-2"}, r: rand.New(rand.NewPCG(seed, 0x6b61)), likely: map[string]float64{}}
 	for _, c := range constraints {
 		d.likely[c.name] = d.pick3(0, 0.1, 0.5) * c.share
+	}
+	if d.chance(0.35) { // a few constraints alone
+		clear(d.likely)
+		for _, c := range some(d, constraints, 3) {
+			d.likely[c.name] = 0.8
+		}
 	}
 	for _, f := range features {
 		f.add(d)
@@ -91,28 +114,29 @@ func some[T any](d *draft, list []T, most int) []T {
 	return out
 }
 
-// podSpec makes what one pod, or several equal ones, ask for.
-func (d *draft) podSpec() corev1.PodSpec {
-	s := corev1.PodSpec{Containers: d.containers()}
+// template makes what one pod, or several equal ones, ask for.
+func (d *draft) template() template {
+	t := template{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace(), Labels: d.podLabels()}, Spec: corev1.PodSpec{Containers: d.containers()}}
 	for _, c := range constraints {
 		if d.chance(d.likely[c.name]) {
-			c.add(d, &s)
+			c.add(d, &t)
 		}
 	}
-	return s
+	return t
 }
 
-// newPod names and defaults a pod, as the API server would.
-func (d *draft) newPod(s corev1.PodSpec) *corev1.Pod {
+// newPod names and defaults a pod, as the API server would, and makes its claims.
+func (d *draft) newPod(t template) *corev1.Pod {
 	d.pods++
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "default", Name: fmt.Sprintf("p%d", d.pods), UID: types.UID(fmt.Sprintf("pod-%d", d.pods)),
+			Namespace: t.Namespace, Name: fmt.Sprintf("p%d", d.pods), UID: types.UID(fmt.Sprintf("pod-%d", d.pods)), Labels: t.Labels,
 			CreationTimestamp: ago(time.Hour - time.Duration(d.pods)*time.Second),
 		},
-		Spec:   *s.DeepCopy(),
+		Spec:   *t.Spec.DeepCopy(),
 		Status: corev1.PodStatus{Phase: corev1.PodPending},
 	}
+	d.claims(p)
 	admit(p)
 	return p
 }
@@ -121,6 +145,7 @@ func (d *draft) newPod(s corev1.PodSpec) *corev1.Pod {
 // as scheduling can see it.
 func admit(p *corev1.Pod) {
 	corev1defaults.SetObjectDefaults_Pod(p)
+	matchKeys(p)
 	if p.Spec.Priority == nil {
 		p.Spec.Priority = new(int32)
 	}
@@ -129,13 +154,16 @@ func admit(p *corev1.Pod) {
 // pendingPods are what a plan is wanted for.
 func pendingPods(d *draft) {
 	for range d.between(1, 5) {
-		s := d.podSpec()
+		t := d.template()
 		count := d.between(1, 4)
 		if d.chance(0.1) {
 			count = d.between(5, 20)
 		}
-		for range count {
-			p := d.newPod(s)
+		for i := range count {
+			if i > 0 && d.chance(0.1) && t.Labels != nil { // a rollout
+				t.Labels = map[string]string{"app": t.Labels["app"], "rev": pick(d, revisions)}
+			}
+			p := d.newPod(t)
 			p.Status.Conditions = []corev1.PodCondition{unschedulable()}
 			d.Pods = append(d.Pods, *p)
 		}

@@ -95,7 +95,8 @@ func (d *draft) number(w word) string {
 	return fmt.Sprint(max(0, n+d.between(-1, 1)))
 }
 
-func nodeSelector(d *draft, s *corev1.PodSpec) {
+func nodeSelector(d *draft, t *template) {
+	s := &t.Spec
 	s.NodeSelector = map[string]string{}
 	for range max(1, d.between(0, 2)) {
 		w := d.word()
@@ -121,7 +122,8 @@ func (d *draft) nodeAffinity(s *corev1.PodSpec) *corev1.NodeAffinity {
 	return s.Affinity.NodeAffinity
 }
 
-func requiredAffinity(d *draft, s *corev1.PodSpec) {
+func requiredAffinity(d *draft, t *template) {
+	s := &t.Spec
 	required := &corev1.NodeSelector{}
 	for range d.between(1, 3) {
 		required.NodeSelectorTerms = append(required.NodeSelectorTerms, d.term())
@@ -132,7 +134,8 @@ func requiredAffinity(d *draft, s *corev1.PodSpec) {
 	d.nodeAffinity(s).RequiredDuringSchedulingIgnoredDuringExecution = required
 }
 
-func preferredAffinity(d *draft, s *corev1.PodSpec) {
+func preferredAffinity(d *draft, t *template) {
+	s := &t.Spec
 	a := d.nodeAffinity(s)
 	for range d.between(1, 2) {
 		a.PreferredDuringSchedulingIgnoredDuringExecution = append(a.PreferredDuringSchedulingIgnoredDuringExecution,

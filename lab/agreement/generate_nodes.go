@@ -19,12 +19,10 @@ import (
 
 // daemons are DaemonSets; their pods ask for what other pods may ask for too.
 func daemons(d *draft) {
-	for i := range d.between(0, 3) - 1 {
+	count := d.between(0, 3) - 1
+	for i := range count {
 		name := fmt.Sprintf("daemon-%d", i)
-		template := corev1.PodTemplateSpec{
-			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": name}},
-			Spec:       d.podSpec(),
-		}
+		template := d.daemonTemplate(name, count == 1)
 		for j := range template.Spec.Containers {
 			template.Spec.Containers[j].Resources = corev1.ResourceRequirements{}
 		}
@@ -32,13 +30,54 @@ func daemons(d *draft) {
 			corev1.ResourceCPU: *milli(d.between(1, 20) * 50), corev1.ResourceMemory: *mebi(d.between(1, 20) * 50),
 		}
 		d.DaemonSets = append(d.DaemonSets, appsv1.DaemonSet{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name, UID: types.UID(name)},
+			ObjectMeta: metav1.ObjectMeta{Namespace: template.Namespace, Name: name, UID: types.UID(name)},
 			Spec: appsv1.DaemonSetSpec{
 				Selector: &metav1.LabelSelector{MatchLabels: template.Labels},
 				Template: template,
 			},
 		})
 	}
+}
+
+// daemonTemplate leaves away what binds pods of one set to each other: a daemon
+// pod runs on its node or not at all. Rules and ports are for one that is alone:
+// of several that conflict, whichever comes first would run.
+func (d *draft) daemonTemplate(name string, alone bool) template {
+	t := d.template()
+	t.Spec.TopologySpreadConstraints, t.Spec.Volumes = nil, nil
+	if !alone {
+		t.Spec.HostNetwork = false
+		for i := range t.Spec.Containers {
+			t.Spec.Containers[i].Ports = nil
+		}
+	}
+	if a := t.Spec.Affinity; a != nil {
+		a.PodAffinity = nil
+		if !alone {
+			a.PodAntiAffinity = nil
+		}
+		if b := a.PodAntiAffinity; b != nil {
+			b.RequiredDuringSchedulingIgnoredDuringExecution = slices.DeleteFunc(b.RequiredDuringSchedulingIgnoredDuringExecution,
+				func(t corev1.PodAffinityTerm) bool { return t.TopologyKey != label.Hostname })
+		}
+	}
+	if d.chance(0.7) {
+		t.Namespace, t.Labels = "kube-system", map[string]string{"app": name}
+	}
+	return t
+}
+
+// boundTemplate is a pod that was scheduled before, and what others have to
+// respect of it.
+func (d *draft) boundTemplate() template {
+	t := d.template()
+	t.Spec = corev1.PodSpec{Containers: d.containers()}
+	for _, c := range constraints {
+		if (c.name == "pod anti-affinity" || c.name == "host ports" || c.name == "volumes") && d.chance(d.likely[c.name]/2) {
+			c.add(d, &t)
+		}
+	}
+	return t
 }
 
 // stage is how far a machine of ours has come.
@@ -184,10 +223,13 @@ func boundPods(d *draft) {
 			}
 		}
 		for range d.between(0, 4) {
-			p := d.newPod(corev1.PodSpec{Containers: d.containers()})
+			p := d.newPod(d.boundTemplate())
 			p.Spec.NodeName, p.Status.Phase = n.Name, corev1.PodRunning
 			if d.chance(0.1) {
 				p.Status.Phase = corev1.PodSucceeded
+			} else if d.chance(0.1) {
+				gone := ago(time.Minute)
+				p.DeletionTimestamp = &gone
 			}
 			d.Pods = append(d.Pods, *p)
 		}
@@ -204,7 +246,7 @@ func promises(d *draft) {
 		}
 		var names []world.ObjectName
 		for j := range d.Pods {
-			if p := &d.Pods[j]; p.Spec.NodeName == "" && d.chance(0.1) && d.wouldHold(claim, p) {
+			if p := &d.Pods[j]; p.Spec.NodeName == "" && d.chance(0.1) && !d.exclusive(p) && d.wouldHold(claim, p) {
 				names = append(names, nameOf(p))
 				break
 			}
@@ -213,6 +255,11 @@ func promises(d *draft) {
 			claim.Annotations[dialect.AnnotationPlannedPods] = names[0].String()
 		}
 	}
+}
+
+// isPromised reports whether a machine was bought for the pod.
+func (d *draft) isPromised(name world.ObjectName) bool {
+	return slices.ContainsFunc(d.Claims, func(c karpv1.NodeClaim) bool { return c.Annotations[dialect.AnnotationPlannedPods] == name.String() })
 }
 
 // inUse reports whether pods run on the record's machine.

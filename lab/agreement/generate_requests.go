@@ -54,7 +54,8 @@ func (d *draft) memory() resource.Quantity {
 	return *resource.NewQuantity(int64(d.between(1, 16))<<29, resource.BinarySI)
 }
 
-func extendedResources(d *draft, s *corev1.PodSpec) {
+func extendedResources(d *draft, t *template) {
+	s := &t.Spec
 	name, amount := pick(d, extended), resource.MustParse("1")
 	switch {
 	case name == "hugepages-2Mi":
@@ -76,7 +77,8 @@ func with(l corev1.ResourceList, name corev1.ResourceName, q resource.Quantity) 
 }
 
 // initContainers run before the others, or, as sidecars, beside them.
-func initContainers(d *draft, s *corev1.PodSpec) {
+func initContainers(d *draft, t *template) {
+	s := &t.Spec
 	always := corev1.ContainerRestartPolicyAlways
 	for i := range d.between(1, 3) {
 		c := corev1.Container{Name: fmt.Sprintf("i%d", i), Image: "i"}
@@ -89,7 +91,8 @@ func initContainers(d *draft, s *corev1.PodSpec) {
 }
 
 // overhead of the runtime, and amounts that the pod asks for as a whole.
-func overhead(d *draft, s *corev1.PodSpec) {
+func overhead(d *draft, t *template) {
+	s := &t.Spec
 	if d.chance(0.5) {
 		s.Overhead = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("120Mi")}
 		return

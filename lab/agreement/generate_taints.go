@@ -21,21 +21,22 @@ func (d *draft) taints(often float64) []corev1.Taint {
 	return out
 }
 
-func tolerations(d *draft, s *corev1.PodSpec) {
+func tolerations(d *draft, t *template) {
+	s := &t.Spec
 	for range d.between(1, 3) {
-		t := corev1.Toleration{Key: pick(d, taintKeys), Operator: corev1.TolerationOpExists}
+		o := corev1.Toleration{Key: pick(d, taintKeys), Operator: corev1.TolerationOpExists}
 		if d.chance(0.4) {
-			t.Operator, t.Value = corev1.TolerationOpEqual, pick(d, taintValues)
+			o.Operator, o.Value = corev1.TolerationOpEqual, pick(d, taintValues)
 		}
 		if d.chance(0.5) {
-			t.Effect = pick(d, taintEffects)
+			o.Effect = pick(d, taintEffects)
 		}
 		if d.chance(0.1) {
-			t = corev1.Toleration{Operator: corev1.TolerationOpExists} // everything
+			o = corev1.Toleration{Operator: corev1.TolerationOpExists} // everything
 			if d.chance(0.3) {
-				t.Effect = pick(d, taintEffects)
+				o.Effect = pick(d, taintEffects)
 			}
 		}
-		s.Tolerations = append(s.Tolerations, t)
+		s.Tolerations = append(s.Tolerations, o)
 	}
 }

@@ -3,6 +3,7 @@ package agreement
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -20,32 +21,83 @@ func (t *trial) legal(j *Judge) (*Disagreement, error) {
 	if d := t.withinLimits(); d != nil {
 		return d, nil
 	}
-	j.Enter(t.nodes(), t.bound)
+	for i := range t.machines {
+		if d := t.sound(&t.machines[i]); d != nil {
+			return d, nil
+		}
+	}
+	return t.follow(j)
+}
+
+// follow places all pods in the order of the plan. There may be machines that the
+// plan knows nothing of.
+func (t *trial) follow(j *Judge, more ...*candidate) (*Disagreement, error) {
+	nodes, bound := t.nodes(), slices.Clone(t.bound)
+	for _, c := range more {
+		nodes = append(nodes, c.node.Node())
+		for _, p := range c.daemons {
+			bound = append(bound, boundTo(p, c.node.Node().Name))
+		}
+	}
+	if err := j.Enter(t.Cluster, nodes, bound); err != nil {
+		return nil, err
+	}
 	for _, n := range t.nodes() {
 		if d, err := t.inhabit(j, n); d != nil || err != nil {
 			return d, err
 		}
 	}
+	at, d := t.destinations()
+	if d != nil {
+		return d, nil
+	}
+	for _, name := range t.order() {
+		if at[name] == nil {
+			return illegal("order", "the plan's order names pod %s twice, or without a place", name), nil
+		}
+		if d, err := t.put(j, name, at[name]); d != nil || err != nil {
+			return d, err
+		}
+		delete(at, name)
+	}
+	for name := range at {
+		return illegal("order", "pod %s is planned, but not in the plan's order", name), nil
+	}
+	return nil, nil
+}
+
+// destinations are the nodes planned for the pods.
+func (t *trial) destinations() (map[world.ObjectName]*corev1.Node, *Disagreement) {
+	out := map[world.ObjectName]*corev1.Node{}
 	for _, p := range t.plan.Placements {
 		at, ok := t.placeOf(p)
 		if !ok {
-			return illegal("no-such-place", "pod %s is planned onto node %q, claim %q, which takes no pods", p.Pod, p.Node, p.Claim), nil
+			return nil, illegal("no-such-place", "pod %s is planned onto node %q, claim %q, which takes no pods", p.Pod, p.Node, p.Claim)
 		}
-		if d, err := t.put(j, p.Pod, at.node); d != nil || err != nil {
-			return d, err
-		}
+		out[p.Pod] = at.node
 	}
 	for i := range t.machines {
-		if d := t.sound(&t.machines[i]); d != nil {
-			return d, nil
-		}
 		for _, p := range t.machines[i].planned.Pods {
-			if d, err := t.put(j, p, t.machines[i].node); d != nil || err != nil {
-				return d, err
-			}
+			out[p] = t.machines[i].node
 		}
 	}
-	return nil, nil
+	return out, nil
+}
+
+// order is the one in which the pods are to come; where the plan names none, any
+// will do.
+func (t *trial) order() []world.ObjectName {
+	if len(t.plan.Order) > 0 {
+		return t.plan.Order
+	}
+	var out []world.ObjectName
+	for _, p := range t.plan.Placements {
+		out = append(out, p.Pod)
+	}
+	for _, m := range t.plan.Machines {
+		out = append(out, m.Pods...)
+	}
+	return out
 }
 
 func illegal(rule, format string, args ...any) *Disagreement {
@@ -66,7 +118,7 @@ func (t *trial) inhabit(j *Judge, n *corev1.Node) (*Disagreement, error) {
 		if err != nil {
 			return nil, err
 		}
-		if why != "" && t.isNew(n) {
+		if strings.HasPrefix(why, "NodeResourcesFit") && t.isNew(n) {
 			return illegal("daemon", "daemon pod %s may not go on new node %s: %s", p.Name, n.Name, why), nil
 		}
 	}
@@ -75,8 +127,8 @@ func (t *trial) inhabit(j *Judge, n *corev1.Node) (*Disagreement, error) {
 
 func (t *trial) put(j *Judge, name world.ObjectName, n *corev1.Node) (*Disagreement, error) {
 	why, err := j.try(unbound(t.pod(name)), n.Name)
-	if why != "" {
-		return illegal("filter", "pod %s may not go on node %s: %s", name, n.Name, why), err
+	if plugin, _, _ := strings.Cut(why, ":"); why != "" {
+		return illegal("filter-"+plugin, "pod %s may not go on node %s: %s", name, n.Name, why), err
 	}
 	return nil, err
 }

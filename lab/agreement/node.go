@@ -142,7 +142,7 @@ func (c *Cluster) places(choose chooser) []place {
 		if seen[claim.Name] || claim.DeletionTimestamp != nil {
 			continue
 		}
-		all := survivors(c, claim)
+		all := survivors(c.later(), claim)
 		if claim.Status.ProviderID != "" {
 			all = []option{{c.kind(claim.Labels[label.InstanceType]), claim.Labels[label.Zone], claim.Labels[label.CapacityType]}}
 		}
@@ -151,6 +151,21 @@ func (c *Cluster) places(choose chooser) []place {
 		}
 	}
 	return out
+}
+
+// later is the cluster at a time when the cloud has everything again. A machine
+// that is not launched yet may find it so.
+func (c *Cluster) later() *Cluster {
+	out := *c
+	out.Types = slices.Clone(c.Types)
+	for i := range out.Types {
+		t := &out.Types[i]
+		t.Offerings = slices.Clone(t.Offerings)
+		for j := range t.Offerings {
+			t.Offerings[j].Available = true
+		}
+	}
+	return &out
 }
 
 func (c *Cluster) claimOf(n *corev1.Node) *karpv1.NodeClaim {

@@ -62,7 +62,7 @@ const absent = "\x00"
 // valuesOf lists what a label may be as far as anybody in the cluster can tell
 // the difference: the values named, numbers around bounds, any other, absent.
 func (c *Cluster) valuesOf(key string) []string {
-	out := []string{absent, "other"}
+	out := []string{absent, "any"} // the word for any other
 	see := func(e corev1.NodeSelectorRequirement) {
 		if e.Key != key {
 			return

@@ -20,6 +20,8 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+
+	"karpenter/internal/core/quantity"
 )
 
 // Options say what to run.
@@ -52,9 +54,14 @@ type Report struct {
 	Pods     int `json:"pods"`
 	Left     int `json:"left"`
 	Machines int `json:"machines"`
-	// Together, Staggered: shares of stories, with and without nominations.
-	Together  Shares `json:"together"`
-	Staggered Shares `json:"staggered"`
+	// Together, Staggered: shares of the stories in which all pods have the same
+	// priority, as machines join together or minutes apart; Mixed: of those with
+	// different priorities.
+	Together       Shares `json:"together"`
+	Staggered      Shares `json:"staggered"`
+	MixedStories   int    `json:"mixedStories"`
+	MixedTogether  Shares `json:"mixedTogether"`
+	MixedStaggered Shares `json:"mixedStaggered"`
 	// Rules counts disagreements by property and rule.
 	Rules map[string]int `json:"rules,omitempty"`
 	Found []Found        `json:"-"`
@@ -67,6 +74,9 @@ type Shares struct {
 	Empty                  float64 `json:"empty"`
 	WithoutNominationRebuy float64 `json:"withoutNominationRebuy"`
 	WithoutNominationEmpty float64 `json:"withoutNominationEmpty"`
+	// Cost of what must be bought again, as a part of the price of all plans.
+	Cost                  float64 `json:"cost"`
+	WithoutNominationCost float64 `json:"withoutNominationCost"`
 }
 
 // Found is a cluster on which plan and Kubernetes do not agree.
@@ -87,7 +97,7 @@ func Run(o Options) (*Report, error) {
 		wait   sync.WaitGroup
 		next   atomic.Int64
 		failed error
-		tally  [len(tellings)]outcome
+		tally  tallies
 	)
 	work := func() {
 		defer wait.Done()
@@ -136,9 +146,20 @@ func tellsStory(i, cases, n int) bool {
 }
 
 // outcome counts the stories of one telling.
-type outcome struct{ rebuy, empty int }
+type outcome struct {
+	rebuy, empty int
+	cost         quantity.Price
+}
 
-func (r *Report) count(c Case, f Found, tally *[len(tellings)]outcome) {
+// tallies are the outcomes of all tellings, of stories with equal priorities and
+// of those with different ones.
+type tallies [2]struct {
+	stories int
+	price   quantity.Price // of the plans
+	of      [len(tellings)]outcome
+}
+
+func (r *Report) count(c Case, f Found, tally *tallies) {
 	r.Cases++
 	r.Pods += c.Planned + c.Left
 	r.Left += c.Left
@@ -153,19 +174,32 @@ func (r *Report) count(c Case, f Found, tally *[len(tellings)]outcome) {
 		return
 	}
 	r.Stories++
+	to := &tally[0]
+	if c.Mixed {
+		to = &tally[1]
+	}
+	to.stories++
+	to.price += c.Price
 	for i, e := range c.Endings {
 		if len(e.homeless) > 0 {
-			tally[i].rebuy++
+			to.of[i].rebuy++
 		}
 		if len(e.empty) > 0 {
-			tally[i].empty++
+			to.of[i].empty++
 		}
+		to.of[i].cost += e.rebuy
 	}
 }
 
-func (r *Report) shares(tally [len(tellings)]outcome) {
-	share := func(n int) float64 { return float64(n) / float64(max(1, r.Stories)) }
-	r.Together = Shares{share(tally[0].rebuy), share(tally[0].empty), share(tally[1].rebuy), share(tally[1].empty)}
-	r.Staggered = Shares{share(tally[2].rebuy), share(tally[2].empty), share(tally[3].rebuy), share(tally[3].empty)}
+func (r *Report) shares(tally tallies) {
+	of := func(mixed, with, without int) Shares {
+		t := tally[mixed]
+		share := func(n int) float64 { return float64(n) / float64(max(1, t.stories)) }
+		cost := func(p quantity.Price) float64 { return float64(p) / float64(max(1, t.price)) }
+		a, b := t.of[with], t.of[without]
+		return Shares{share(a.rebuy), share(a.empty), share(b.rebuy), share(b.empty), cost(a.cost), cost(b.cost)}
+	}
+	r.Together, r.Staggered = of(0, 0, 1), of(0, 2, 3)
+	r.MixedStories, r.MixedTogether, r.MixedStaggered = tally[1].stories, of(1, 0, 1), of(1, 2, 3)
 	r.WithoutNominationRebuy = r.Together.WithoutNominationRebuy
 }

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -33,35 +35,44 @@ type freely struct {
 	ctx       context.Context
 	stop      context.CancelFunc
 	scheduler *scheduler.Scheduler
-	pods      *feed
-	nodes     *feed
+	feeds     map[reflect.Type]*feed
 	version   int
 
 	mu    sync.Mutex
-	box   []*corev1.Pod
+	box   []object
+	gone  []*corev1.Pod
 	knock chan struct{}
+}
+
+// object is what a feed holds.
+type object interface {
+	runtime.Object
+	metav1.Object
 }
 
 func newFreely() (*freely, error) {
 	registerMetrics()
-	f := &freely{knock: make(chan struct{}, 1)}
+	f := &freely{knock: make(chan struct{}, 1), feeds: map[reflect.Type]*feed{}}
 	f.ctx, f.stop = context.WithCancel(klog.NewContext(context.Background(), klog.Logger{}))
 	client := &clientset{Interface: &fake.Clientset{}, to: f}
 	factory := informers.NewSharedInformerFactory(client, 0)
-	f.pods, f.nodes = newFeed(factory, &corev1.Pod{}), newFeed(factory, &corev1.Node{})
 	for _, o := range []runtime.Object{
-		&corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}, &corev1.Namespace{}, &storagev1.StorageClass{}, &storagev1.CSINode{},
+		&corev1.Pod{}, &corev1.Node{}, &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}, &corev1.Namespace{}, &storagev1.StorageClass{}, &storagev1.CSINode{},
 		&storagev1.CSIDriver{}, &storagev1.CSIStorageCapacity{}, &storagev1.VolumeAttachment{},
 	} {
-		newFeed(factory, o)
+		f.feeds[reflect.TypeOf(o)] = newFeed(factory, o)
 	}
 	var err error
 	f.scheduler, err = scheduler.New(f.ctx, client, factory, nil, func(string) events.EventRecorderLogger { return &events.FakeRecorder{} },
 		scheduler.WithParallelism(1), scheduler.WithPodMaxBackoffSeconds(0))
 	if err != nil {
 		f.stop()
+		return nil, err
 	}
-	return f, err
+	for name, profile := range f.scheduler.Profiles {
+		f.scheduler.Profiles[name] = binder{profile, f}
+	}
+	return f, nil
 }
 
 func (f *freely) close() {
@@ -72,22 +83,17 @@ func (f *freely) close() {
 
 // put adds an object or changes it, as if a watch had said so. It must not be
 // changed afterwards.
-func (f *freely) put(o interface {
-	runtime.Object
-	metav1.Object
-}) {
+func (f *freely) put(o object) {
 	f.version++
 	o.SetResourceVersion(fmt.Sprint(f.version))
-	to := f.pods
-	if _, isNode := o.(*corev1.Node); isNode {
-		to = f.nodes
-	}
-	to.put(o)
+	f.feeds[reflect.TypeOf(o)].put(o)
 }
+
+var podType = reflect.TypeOf(&corev1.Pod{})
 
 // pod is what the scheduler knows of a pod.
 func (f *freely) pod(namespace, name string) *corev1.Pod {
-	o, ok, _ := f.pods.GetIndexer().GetByKey(namespace + "/" + name)
+	o, ok, _ := f.feeds[podType].GetIndexer().GetByKey(namespace + "/" + name)
 	if !ok {
 		return nil
 	}
@@ -102,8 +108,12 @@ var errRestless = errors.New("the scheduler does not come to rest")
 // settle lets the scheduler work until it has nothing left to do.
 func (f *freely) settle() error {
 	for range steps {
-		for _, p := range f.take() {
-			f.put(p)
+		changed, gone := f.take()
+		for _, o := range changed {
+			f.put(o)
+		}
+		for _, p := range gone {
+			f.feeds[podType].remove(p)
 		}
 		q := f.scheduler.SchedulingQueue
 		switch {
@@ -130,7 +140,7 @@ func (f *freely) sweep() error {
 
 // binding reports whether a pod is bound in the scheduler's mind only.
 func (f *freely) binding() bool {
-	for _, o := range f.pods.GetIndexer().List() {
+	for _, o := range f.feeds[podType].GetIndexer().List() {
 		if p := o.(*corev1.Pod); p.Spec.NodeName == "" {
 			if assumed, _ := f.scheduler.Cache.IsAssumedPod(p); assumed {
 				return true
@@ -140,26 +150,40 @@ func (f *freely) binding() bool {
 	return false
 }
 
-func (f *freely) take() []*corev1.Pod {
+func (f *freely) take() ([]object, []*corev1.Pod) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	out := f.box
-	f.box = nil
-	return out
+	changed, gone := f.box, f.gone
+	f.box, f.gone = nil, nil
+	return changed, gone
 }
 
 // written takes what the scheduler writes; it comes from its goroutines.
-func (f *freely) written(p *corev1.Pod) {
+func (f *freely) written(o object) {
 	f.mu.Lock()
 	// Two writes to one pod before the first was seen must not undo each other.
-	for i, o := range f.box {
-		if o.UID == p.UID && o.Spec.NodeName != "" && p.Spec.NodeName == "" {
-			p.Spec.NodeName = o.Spec.NodeName
-			f.box[i] = p
+	if p, isPod := o.(*corev1.Pod); isPod {
+		for i := range f.box {
+			if old, same := f.box[i].(*corev1.Pod); same && old.UID == p.UID && old.Spec.NodeName != "" && p.Spec.NodeName == "" {
+				p.Spec.NodeName = old.Spec.NodeName
+				f.box[i] = p
+			}
 		}
 	}
-	f.box = append(f.box, p)
+	f.box = append(f.box, o)
 	f.mu.Unlock()
+	f.wake()
+}
+
+// deleted takes a pod that the scheduler preempts.
+func (f *freely) deleted(p *corev1.Pod) {
+	f.mu.Lock()
+	f.gone = append(f.gone, p)
+	f.mu.Unlock()
+	f.wake()
+}
+
+func (f *freely) wake() {
 	select {
 	case f.knock <- struct{}{}:
 	default:
@@ -217,6 +241,19 @@ func (f *feed) put(o any) {
 	}
 }
 
+func (f *feed) remove(o any) {
+	old, known, _ := f.GetIndexer().Get(o)
+	if !known {
+		return
+	}
+	if err := f.GetIndexer().Delete(o); err != nil {
+		panic(err) // an object without a name
+	}
+	for _, h := range f.handlers {
+		h.OnDelete(old)
+	}
+}
+
 // clientset is one whose pods can be bound and patched.
 type clientset struct {
 	kubernetes.Interface
@@ -251,10 +288,17 @@ func (c podClient) Bind(_ context.Context, b *corev1.Binding, _ metav1.CreateOpt
 	return nil
 }
 
+func (c podClient) Delete(_ context.Context, name string, _ metav1.DeleteOptions) error {
+	if p := c.to.pod(c.namespace, name); p != nil {
+		c.to.deleted(p)
+	}
+	return nil
+}
+
 func (c podClient) Patch(_ context.Context, name string, _ types.PatchType, data []byte, _ metav1.PatchOptions, _ ...string) (*corev1.Pod, error) {
 	p := c.to.pod(c.namespace, name)
 	if p == nil {
-		return nil, fmt.Errorf("no pod %s/%s", c.namespace, name)
+		return nil, apierrors.NewNotFound(corev1.Resource("pods"), name)
 	}
 	old, err := json.Marshal(p)
 	if err != nil {

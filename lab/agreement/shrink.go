@@ -47,7 +47,8 @@ func Shrink(c *Cluster, broken func(*Cluster) bool) *Cluster {
 var kept = []string{
 	"name", "image", "key", "operator", "region", "zone", "capacityType", "price", "available", "providerRef", "providerID",
 	"selector", "weight", "preference", "nodeClassRef", "schedulerName", "priority", "template", "types", "provisioners", "pods", "effect", "spec", "containers",
-	"terminationGracePeriodSeconds", "nodeName", "nodeSelectorTerms",
+	"terminationGracePeriodSeconds", "nodeName", "nodeSelectorTerms", "topologyKey", "maxSkew",
+	"whenUnsatisfiable", "labelSelector", "phase", "volumeBindingMode", "provisioner", "storageClassName", "volumeName", "driver", "volumeHandle",
 }
 
 // whole are parts that are left as they are: what others fill in.
@@ -164,6 +165,11 @@ func validSpec(s *corev1.PodSpec) bool {
 	}
 	for _, t := range terms {
 		if _, err := nodeaffinity.NewNodeSelector(&corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{t}}); err != nil {
+			return false
+		}
+	}
+	for _, v := range s.Volumes {
+		if v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate == nil {
 			return false
 		}
 	}

@@ -7,6 +7,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	karpv1 "karpenter/api/v1"
+	"karpenter/internal/core/label"
+	"karpenter/internal/core/quantity"
 	"karpenter/internal/core/world"
 	"karpenter/internal/kube/dialect"
 )
@@ -18,7 +21,9 @@ type story struct {
 	r *rand.Rand
 	// planned pods, by the name of their node.
 	planned map[string][]world.ObjectName
-	closed  map[string]*corev1.Node // nodes that keep pods off, as they will be
+	// held are pods for which room was kept before, by the name of their node.
+	held   map[string][]world.ObjectName
+	closed map[string]*corev1.Node // nodes that keep pods off, as they will be
 }
 
 // shut keeps pods off an existing node until the plan is made: whatever kept
@@ -29,6 +34,11 @@ var shut = corev1.Taint{Key: "agreement/shut", Effect: corev1.TaintEffectNoSched
 type ending struct {
 	// homeless are planned pods without a node: something must be bought again.
 	homeless []world.ObjectName
+	// lucky counts pods that were left pending and have a node all the same: one
+	// such pod may have come before a planned one.
+	lucky int
+	// rebuy is what must be bought again costs.
+	rebuy quantity.Price
 	// empty are planned machines without a pod.
 	empty []string
 	// astray counts planned pods that went to another node than planned.
@@ -56,7 +66,7 @@ func (t *trial) tell(seed uint64, how telling) (ending, error) {
 		return ending{}, err
 	}
 	defer f.close()
-	s := &story{trial: t, f: f, r: rand.New(rand.NewPCG(seed, 0x5703)), planned: map[string][]world.ObjectName{}, closed: map[string]*corev1.Node{}}
+	s := &story{trial: t, f: f, r: rand.New(rand.NewPCG(seed, 0x5703)), planned: map[string][]world.ObjectName{}, held: map[string][]world.ObjectName{}, closed: map[string]*corev1.Node{}}
 	if err := s.begin(); err != nil {
 		return ending{}, err
 	}
@@ -87,12 +97,27 @@ func (t *trial) tell(seed uint64, how telling) (ending, error) {
 	if err := f.sweep(); err != nil {
 		return ending{}, err
 	}
-	return s.end(), nil
+	return s.end()
 }
 
 // begin puts everything there, with all nodes shut, and lets the scheduler try
 // all pods in vain.
 func (s *story) begin() error {
+	for _, n := range s.nodes() {
+		s.f.put(s.csiNode(n))
+	}
+	for i := range s.Namespaces {
+		s.f.put(s.Namespaces[i].DeepCopy())
+	}
+	for i := range s.Classes {
+		s.f.put(s.Classes[i].DeepCopy())
+	}
+	for i := range s.Volumes {
+		s.f.put(s.Volumes[i].DeepCopy())
+	}
+	for _, c := range s.allClaims() {
+		s.f.put(c.DeepCopy())
+	}
 	for _, n := range s.nodes() {
 		s.closed[n.Name] = n
 		n = n.DeepCopy()
@@ -117,8 +142,8 @@ func (s *story) begin() error {
 	var pending []*corev1.Pod
 	for node, pods := range s.reserved {
 		for _, p := range pods {
-			s.planned[node] = append(s.planned[node], nameOf(p))
 			pending = append(pending, p)
+			s.held[node] = append(s.held[node], nameOf(p))
 		}
 	}
 	for _, m := range s.machines {
@@ -139,11 +164,12 @@ func (s *story) begin() error {
 // nominated.
 func (s *story) open(nominate bool, names []string) error {
 	for _, name := range names {
+		for _, pod := range s.held[name] {
+			s.nominate(pod, name)
+		}
 		for _, pod := range s.planned[name] {
-			if p := s.f.pod(pod.Namespace, pod.Name); nominate && p.Spec.NodeName == "" && p.Status.NominatedNodeName != name {
-				p = p.DeepCopy()
-				p.Status.NominatedNodeName = name
-				s.f.put(p)
+			if nominate {
+				s.nominate(pod, name)
 			}
 		}
 	}
@@ -163,12 +189,24 @@ func (s *story) open(nominate bool, names []string) error {
 	return s.f.settle()
 }
 
-func (s *story) end() ending {
+func (s *story) nominate(pod world.ObjectName, node string) {
+	if p := s.f.pod(pod.Namespace, pod.Name); p != nil && p.Spec.NodeName == "" && p.Status.NominatedNodeName != node {
+		p = p.DeepCopy()
+		p.Status.NominatedNodeName = node
+		s.f.put(p)
+	}
+}
+
+func (s *story) end() (ending, error) {
 	var e ending
 	inhabited := map[string]bool{}
 	for node, pods := range s.planned {
 		for _, name := range pods {
 			p := s.f.pod(name.Namespace, name.Name)
+			if p == nil { // preempted
+				e.homeless = append(e.homeless, name)
+				continue
+			}
 			switch inhabited[p.Spec.NodeName] = true; p.Spec.NodeName {
 			case "":
 				e.homeless = append(e.homeless, name)
@@ -179,7 +217,10 @@ func (s *story) end() ending {
 		}
 	}
 	for _, u := range s.plan.Unplaced {
-		inhabited[s.f.pod(u.Pod.Namespace, u.Pod.Name).Spec.NodeName] = true
+		if p := s.f.pod(u.Pod.Namespace, u.Pod.Name); p != nil && p.Spec.NodeName != "" {
+			inhabited[p.Spec.NodeName] = true
+			e.lucky++
+		}
 	}
 	for _, m := range s.machines {
 		if !inhabited[m.node.Name] {
@@ -187,7 +228,62 @@ func (s *story) end() ending {
 		}
 	}
 	slices.SortFunc(e.homeless, world.ObjectName.Compare)
-	return e
+	if len(e.homeless) == 0 {
+		return e, nil
+	}
+	view, err := s.afterwards().View()
+	if err != nil {
+		return e, err
+	}
+	plan := Solve(view.Snapshot)
+	if e.rebuy = plan.Price(); e.rebuy == quantity.PriceUnknown {
+		e.rebuy = 0
+	}
+	return e, nil
+}
+
+// afterwards is the cluster as the story leaves it.
+func (s *story) afterwards() *Cluster {
+	c := s.Cluster.clone()
+	c.Nodes, c.Claims, c.Pods, c.Volumes, c.VolumeClaims = nil, nil, nil, nil, nil
+	add := func(n *corev1.Node, claim *karpv1.NodeClaim) {
+		n = s.closed[n.Name].DeepCopy()
+		if claim != nil {
+			claim = claim.DeepCopy()
+			if claim.Status.ProviderID == "" {
+				buy(claim, option{s.kind(n.Labels[label.InstanceType]), n.Labels[label.Zone], n.Labels[label.CapacityType]}, s.Region)
+				claim.Status.ProviderID = "aws:///" + n.Name
+				n.Spec.ProviderID = claim.Status.ProviderID
+			}
+			delete(claim.Annotations, dialect.AnnotationPlannedPods)
+			c.Claims = append(c.Claims, *claim)
+		}
+		c.Nodes = append(c.Nodes, *n)
+	}
+	for _, p := range s.places {
+		i := slices.IndexFunc(s.Claims, func(c karpv1.NodeClaim) bool { return c.Name == p.claim })
+		if i < 0 {
+			add(p.node, nil)
+		} else {
+			add(p.node, &s.Claims[i])
+		}
+	}
+	for _, m := range s.machines {
+		add(m.node, m.claim)
+	}
+	for _, p := range all[*corev1.Pod](s.f) {
+		if p = p.DeepCopy(); p.Spec.NodeName == "" {
+			p.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{unschedulable()}}
+		}
+		c.Pods = append(c.Pods, *p)
+	}
+	for _, pv := range all[*corev1.PersistentVolume](s.f) {
+		c.Volumes = append(c.Volumes, *pv)
+	}
+	for _, pvc := range all[*corev1.PersistentVolumeClaim](s.f) {
+		c.VolumeClaims = append(c.VolumeClaims, *pvc)
+	}
+	return c
 }
 
 // unstoppable reports whether a pod tolerates whatever keeps others off a node
@@ -204,7 +300,7 @@ func (t *trial) unstoppable() bool {
 // breach is what is wrong with the ending, if it had to be a happy one.
 func (e ending) breach() *Disagreement {
 	switch {
-	case len(e.homeless) > 0:
+	case len(e.homeless) > e.lucky:
 		return &Disagreement{"comes-true", "homeless", fmt.Sprintf("pods %v are planned, but find no node", e.homeless)}
 	case len(e.empty) > 0:
 		return &Disagreement{"comes-true", "empty", fmt.Sprintf("machines %v were bought, but stay empty", e.empty)}

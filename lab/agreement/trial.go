@@ -29,6 +29,11 @@ func (t *trial) sameAnyway(solve Planner) (bool, error) {
 	slices.Reverse(c.Claims)
 	slices.Reverse(c.Nodes)
 	slices.Reverse(c.Pods)
+	slices.Reverse(c.Namespaces)
+	slices.Reverse(c.Classes)
+	slices.Reverse(c.Volumes)
+	slices.Reverse(c.VolumeClaims)
+	slices.Reverse(c.CSINodes)
 	view, err := c.View()
 	if err != nil {
 		return false, err
@@ -55,7 +60,7 @@ type trial struct {
 	machines []machine
 	bound    []*corev1.Pod // on places
 	// reserved are pods for which room was kept before: promised to a booting
-	// machine, by node name.
+	// machine, or nominated by others, by node name.
 	reserved map[string][]*corev1.Pod
 }
 
@@ -90,6 +95,8 @@ func newTrial(c *Cluster, solve Planner, seed uint64) (*trial, *Disagreement, er
 		}
 		if claim := view.Promised[nameOf(p)]; ofClaim[claim] != "" && claim != "" {
 			t.reserved[ofClaim[claim]] = append(t.reserved[ofClaim[claim]], unbound(p))
+		} else if node := p.Status.NominatedNodeName; at[node] {
+			t.reserved[node] = append(t.reserved[node], unbound(p))
 		}
 	}
 	for i := range t.plan.Machines {
