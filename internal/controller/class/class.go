@@ -65,7 +65,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if o.GetDeletionTimestamp() != nil {
 		return c.goes(ctx, o)
 	}
-	if err := c.hold(ctx, o); err != nil {
+	if err := errors.Join(c.hold(ctx, o), c.renew(ctx, o)); err != nil {
 		return again(whileNot, err)
 	}
 	before := o.DeepCopyObject().(client.Object)
@@ -111,6 +111,35 @@ func (c *Controller) hold(ctx context.Context, o client.Object) error {
 		return nil
 	}
 	return c.Client.Patch(ctx, class, locked(before))
+}
+
+// renew gives machines whose hash was computed in another way, so that it cannot
+// be compared, the present one, unless they have been found to differ already.
+func (c *Controller) renew(ctx context.Context, o client.Object) error {
+	class, ok := o.(*awsv1.EC2NodeClass)
+	if !ok {
+		return nil
+	}
+	var claims apiv1.NodeClaimList
+	if err := c.Client.List(ctx, &claims, client.MatchingLabels{c.Kind.ClassLabel: class.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	for i := range claims.Items {
+		before := &claims.Items[i]
+		version, has := before.Annotations[dialect.AnnotationClassHashVersion]
+		if !has || version == convert.ClassHashVersion || before.DeletionTimestamp != nil {
+			continue
+		}
+		claim := before.DeepCopy()
+		claim.Annotations[dialect.AnnotationClassHashVersion] = convert.ClassHashVersion
+		if !meta.IsStatusConditionTrue(claim.Status.Conditions, apiv1.ConditionDrifted) {
+			claim.Annotations[dialect.AnnotationClassHash] = convert.ClassHash(class)
+		}
+		if err := c.Client.Patch(ctx, claim, locked(before)); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // goes lets a class go when no machine refers to it any more, and clears up.

@@ -125,3 +125,30 @@ func TestClassGoesAfterItsMachines(t *testing.T) {
 		t.Fatalf("without machines: %v, there %v, released %d times", err, there(), released)
 	}
 }
+
+// TestHashesOfAnotherKindAreRenewed: they cannot be compared; one that has drifted
+// stays what it was found to be.
+func TestHashesOfAnotherKindAreRenewed(t *testing.T) {
+	claim := func(name, version string, drifted metav1.ConditionStatus) *apiv1.NodeClaim {
+		c := &apiv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"karpenter.k8s.aws/ec2nodeclass": "default"}}}
+		if version != "" {
+			c.Annotations = map[string]string{dialect.AnnotationClassHash: "old", dialect.AnnotationClassHashVersion: version}
+		}
+		c.Status.Conditions = []metav1.Condition{{Type: apiv1.ConditionDrifted, Status: drifted}}
+		return c
+	}
+	ctl := controller(t, ec2NodeClass(), claim("ours", convert.ClassHashVersion, "False"), claim("other", "v6", "False"), claim("drifted", "v6", "True"), claim("none", "", "False"))
+	ctl.Resolve = func(context.Context, client.Object) (map[string]error, error) { return nil, nil }
+	if _, err := ctl.Reconcile(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"ours": "old", "other": convert.ClassHash(ec2NodeClass()), "drifted": "old", "none": ""} {
+		c := &apiv1.NodeClaim{}
+		if err := ctl.Client.Get(t.Context(), types.NamespacedName{Name: name}, c); err != nil {
+			t.Fatal(err)
+		}
+		if c.Annotations[dialect.AnnotationClassHash] != want || name != "none" && c.Annotations[dialect.AnnotationClassHashVersion] != convert.ClassHashVersion {
+			t.Errorf("%s: %v, want hash %q", name, c.Annotations, want)
+		}
+	}
+}
