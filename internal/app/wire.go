@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"karpenter/internal/assembly"
+	"karpenter/internal/aws"
 	"karpenter/internal/aws/awsapi"
 	"karpenter/internal/controller/planner"
 	"karpenter/internal/kube/dialect"
@@ -39,7 +40,7 @@ func wire(ctx context.Context, mgr manager.Manager, proc settings.Process, live 
 	all := assembly.New(assembly.Parts{
 		Kinds: facts.kinds,
 		Client: mgr.GetClient(), Cache: mgr.GetCache(), Live: mgr.GetAPIReader(),
-		AWS: api, Cloud: facts.aws, Settings: live.Get,
+		AWS: api, Inbox: aws.NewInbox(api, time.Now), Cloud: facts.aws, Settings: live.Get,
 		Events: events, Metrics: metrics.Registry, Watch: dog.begin, Now: time.Now, Log: log,
 	})
 	for _, r := range all.Reconcilers {
@@ -51,6 +52,7 @@ func wire(ctx context.Context, mgr manager.Manager, proc settings.Process, live 
 		func(ctx context.Context) error { return runPlanner(ctx, mgr, all.Planner, facts.kinds) },
 		all.Garbage.Run,
 		all.Catalog.Run,
+		all.Notices.Run,
 		facts.watch,
 	} {
 		if err := mgr.Add(run); err != nil {

@@ -21,6 +21,7 @@ import (
 	"karpenter/internal/controller/class"
 	"karpenter/internal/controller/drain"
 	"karpenter/internal/controller/gc"
+	"karpenter/internal/controller/notice"
 	"karpenter/internal/controller/planner"
 	"karpenter/internal/controller/pool"
 	"karpenter/internal/controller/replace"
@@ -53,7 +54,9 @@ type Parts struct {
 	Kinds []dialect.Dialect
 	// AWS is how EC2 and its neighbours are called, and Cloud what all launches
 	// have in common.
-	AWS   aws.API
+	AWS aws.API
+	// Inbox is where AWS tells about machines; nil: nobody listens.
+	Inbox notice.Inbox
 	Cloud func(context.Context) (aws.Settings, error)
 	// Settings are read at the top of every pass.
 	Settings func() settings.Settings
@@ -75,6 +78,7 @@ type Assembly struct {
 	Planner     *planner.Planner
 	Garbage     *gc.Controller
 	Catalog     *catalog.Controller
+	Notices     *notice.Controller // nil: nobody listens
 }
 
 // Indexes tells a cache by what its objects are looked up.
@@ -109,6 +113,10 @@ func New(p Parts) *Assembly {
 		},
 		Garbage: &gc.Controller{Ledger: book, Live: p.Live, Cloud: cloud, Events: events, Disrupted: counts.Disrupted, Sweep: sweep(provider, p.Client), Now: p.Now},
 		Catalog: &catalog.Controller{Refresh: provider.Refresh, Now: p.Now, Log: p.Log.WithName("catalog")},
+	}
+	if p.Inbox != nil {
+		a.Notices = &notice.Controller{Ledger: book, Inbox: p.Inbox, Events: events, Refuse: provider.Unavailable().Mark,
+			Settings: p.Settings, Metrics: notice.NewMetrics(p.Metrics), Now: p.Now, Log: p.Log.WithName("interruption")}
 	}
 	controllers := []interface{ Reconciler() feed.Reconciler }{
 		&claim.Controller{Ledger: book, Cloud: cloud, Events: events, Settings: p.Settings, NominatedUntil: look.NominatedUntil, Disrupted: counts.Disrupted,

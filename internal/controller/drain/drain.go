@@ -143,6 +143,7 @@ func (c *Controller) findNode(ctx context.Context, p *pass, providerID string) e
 // observe reads what is on the node.
 func (c *Controller) observe(ctx context.Context, p *pass) (err error) {
 	p.in.Node = nil
+	p.in.EndAnnounced = p.in.Record != nil && p.in.Record.Interrupted != ""
 	p.in.Cordon = p.claim != nil && p.claim.Labels[label.Provisioner] != ""
 	if p.node == nil {
 		return nil

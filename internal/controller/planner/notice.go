@@ -31,11 +31,16 @@ func (p *Planner) Notice(before, after client.Object) {
 	if claim, ok := before.(*apiv1.NodeClaim); ok && after == nil {
 		p.Mirror.Forget(claim.Name)
 	}
-	if !p.matters(before, after) {
+	urgent := interrupted(after) && !interrupted(before)
+	if !urgent && !p.matters(before, after) {
 		return
 	}
 	p.mu.Lock()
-	p.window.Trigger(p.Now())
+	if urgent { // the time is short, and nothing that follows changes the plan
+		p.retryAt = p.Now()
+	} else {
+		p.window.Trigger(p.Now())
+	}
 	if isPool(after) {
 		p.refused = nil // what was wrong may have been put right
 	}
@@ -64,6 +69,11 @@ func (p *Planner) matters(before, after client.Object) bool {
 		return after != nil && (before == nil || before.GetGeneration() != after.GetGeneration() || ready(before) != ready(after))
 	}
 	return false
+}
+
+func interrupted(o client.Object) bool {
+	claim, ok := o.(*apiv1.NodeClaim)
+	return ok && claim != nil && claim.Annotations[dialect.AnnotationInterrupted] != ""
 }
 
 func isPool(o client.Object) bool {

@@ -162,4 +162,5 @@ const (
 	ClassNotReady        = "nodeclass_not_ready"
 	GarbageCollected     = "garbage_collected"
 	Expired              = "expired" // older than the record allows
+	Interrupted          = "interruption"
 )

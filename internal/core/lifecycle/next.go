@@ -114,6 +114,8 @@ func Next(in Input) Step {
 	switch {
 	case r.DeletedAt != nil:
 		return Step{}
+	case r.Interrupted != "":
+		return Step{Delete: Interrupted}
 	case r.Expires != nil && !in.Now.Before(*r.Expires):
 		return Step{Delete: Expired}
 	}

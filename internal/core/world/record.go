@@ -56,6 +56,9 @@ type Record struct {
 	Failures Failures `json:"failures,omitzero"`
 	// Expires is when the machine goes, whatever is on it; nil = never.
 	Expires *time.Time `json:"expires,omitempty"`
+	// Interrupted says why the cloud ends the machine, so that no pod may stay;
+	// empty: it does not.
+	Interrupted string `json:"interrupted,omitempty"`
 	// Deadline is when draining ends whatever is left; nil = no deadline.
 	Deadline *time.Time `json:"deadline,omitempty"`
 }

@@ -40,6 +40,8 @@ const (
 	// AnnotationTerminationTimestamp holds, in RFC 3339, when draining ends
 	// whatever is left.
 	AnnotationTerminationTimestamp = "karpenter.sh/nodeclaim-termination-timestamp"
+	// AnnotationInterrupted holds why the cloud ends a machine, whatever runs on it.
+	AnnotationInterrupted = "karpenter.sh/interrupted"
 	// AnnotationDisruptionIntent says why a machine was chosen to go.
 	AnnotationDisruptionIntent = "karpenter.sh/disruption-intent"
 	// AnnotationReplaces is on a machine that was bought as a replacement.
@@ -85,7 +87,7 @@ const (
 // control are the annotations with which the controller keeps its own state.
 var control = map[string]bool{
 	AnnotationLaunchRequest: true, AnnotationPlannedPods: true, AnnotationInlineProvider: true,
-	AnnotationTerminationTimestamp: true, AnnotationDisruptionIntent: true, AnnotationReplaces: true, AnnotationReplacementFailures: true,
+	AnnotationTerminationTimestamp: true, AnnotationInterrupted: true, AnnotationDisruptionIntent: true, AnnotationReplaces: true, AnnotationReplacementFailures: true,
 	AnnotationEmptinessTimestamp: true, AnnotationPoolHash: true, AnnotationPoolHashVersion: true,
 	AnnotationClassHash: true, AnnotationClassHashVersion: true,
 	AnnotationMinValuesRelaxed: true, AnnotationAdopt: true, AnnotationAdoptedFrom: true,

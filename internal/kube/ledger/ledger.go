@@ -155,6 +155,17 @@ func (l *Ledger) Deadline(ctx context.Context, claim *v1.NodeClaim, at time.Time
 	})
 }
 
+// Interrupt writes down that the cloud ends the machine, and when; a deadline
+// that comes earlier stays.
+func (l *Ledger) Interrupt(ctx context.Context, claim *v1.NodeClaim, why string, at time.Time) error {
+	return l.patch(ctx, claim, func() {
+		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, dialect.AnnotationInterrupted, why)
+		if r := convert.Record(claim); r.Deadline == nil || at.Before(*r.Deadline) {
+			metav1.SetMetaDataAnnotation(&claim.ObjectMeta, dialect.AnnotationTerminationTimestamp, at.UTC().Format(time.RFC3339))
+		}
+	})
+}
+
 // Delete asks for the end of the record as it was read; if it has changed since,
 // the answer is a conflict. A record that is gone already is no error.
 func (l *Ledger) Delete(ctx context.Context, claim *v1.NodeClaim) error {

@@ -159,7 +159,7 @@ func (b *build) hasNode(claim string) bool { _, ok := b.byClaim[claim]; return o
 func (b *build) add(n world.Node, claim string) {
 	if r, ok := b.claims[claim]; ok {
 		n.Disruption = b.intents[claim]
-		n.Deleting = n.Deleting || r.DeletedAt != nil || b.deleting[claim] || n.Disruption != ""
+		n.Deleting = n.Deleting || r.DeletedAt != nil || r.Interrupted != "" || b.deleting[claim] || n.Disruption != ""
 	}
 	n.Pods = b.bound[n.Name]
 	if until := b.mirror.assumed.expected(n.Name); until != nil && b.now.Before(*until) {
@@ -177,7 +177,7 @@ func (b *build) add(n world.Node, claim string) {
 // leaving reports whether the machine is really on its way out, not only chosen
 // to be: its pods need another place now.
 func (b *build) leaving(n *world.Node) bool {
-	return n.Deleting && (n.Disruption == "" || b.claims[n.Claim].DeletedAt != nil || b.deleting[n.Claim])
+	return n.Deleting && (n.Disruption == "" || b.claims[n.Claim].DeletedAt != nil || b.claims[n.Claim].Interrupted != "" || b.deleting[n.Claim])
 }
 
 // claimNames in the order of their creation.
@@ -276,11 +276,11 @@ func (b *build) pending() {
 		if !b.leaving(n) {
 			continue
 		}
-		deadline := b.claims[n.Claim].Deadline
+		deadline, interrupted := b.claims[n.Claim].Deadline, b.claims[n.Claim].Interrupted != ""
 		for _, p := range n.Pods {
 			_, promised := b.view.Promised[p.ObjectName]
 			stays := p.Node != n.Name || p.DeletedAt != nil || p.IsDaemon() || p.IsStatic()
-			if promised || stays || !b.soonForced(&p, deadline) && (p.DoNotEvict || disrupt.CannotEvict(p, b.view.Budgets) != nil) {
+			if promised || stays || !b.soonForced(&p, deadline) && (p.DoNotEvict && !interrupted || disrupt.CannotEvict(p, b.view.Budgets) != nil) {
 				continue
 			}
 			b.view.Leaving[p.ObjectName] = n.Name

@@ -15,7 +15,6 @@ var failing = map[string]string{
 	"case-22-host-port-taken-by-daemonset":         "the reason does not name the DaemonSet that takes the port",
 	"case-71-pinned-to-a-zone-without-capacity":    "the reason does not name the zone",
 	"case-76-instance-gone-and-address-reused":     "a machine that nobody launched by a token is not adopted",
-	"case-77-spot-interruption-notice":             "the interruption queue is not built",
 }
 
 func TestCases(t *testing.T) {
