@@ -97,7 +97,7 @@ func (s *search) remove() bool {
 	if len(s.due) == 0 || s.full() {
 		return false
 	}
-	p, start, known := s.look(), s.look().Mark(), len(s.ruled)
+	p, start, ruled := s.look(), s.look().Mark(), len(s.ruled)
 	var set []candidate
 	for _, c := range s.due {
 		if len(set) == mostAtOnce {
@@ -107,6 +107,10 @@ func (s *search) remove() bool {
 			continue
 		}
 		if why := s.ledger.refuses(c); why != nil {
+			s.kept[c.node.Name] = why
+			continue
+		}
+		if why := s.unbalanced([]candidate{c}, known(c.price)); why != nil { // not even its end would be worth it
 			s.kept[c.node.Name] = why
 			continue
 		}
@@ -134,7 +138,7 @@ func (s *search) remove() bool {
 		set = slices.DeleteFunc(slices.Clone(set), func(c candidate) bool { return w.stuck[c.node.Name] })
 	}
 	s.ledger.back(drawn)
-	return len(s.ruled) > known // those are left out the next time
+	return len(s.ruled) > ruled // those are left out the next time
 }
 
 // blame notes the machines that cannot go because of pods that did not find the
@@ -231,6 +235,9 @@ func (s *search) replaceOne(i int) bool {
 		return false
 	}
 	w, why := s.cheaper(set, most)
+	if why == nil {
+		why = s.unbalanced(set, w.command(s.method.name).Saves)
+	}
 	if why != nil {
 		if ruled := s.ruled[c.node.Name]; ruled != nil {
 			why = ruled
@@ -413,11 +420,22 @@ func (r *round) recheck(m method, cmd Command, left []candidate, out *Command) {
 			why = Reduced{}
 		}
 	}
+	if why == nil {
+		why = r.unbalanced(left, w.command(m.name).Saves)
+	}
 	if why != nil {
 		keepAll(why)
 		return
 	}
 	*out = *w.command(m.name)
+}
+
+// known is the price; 0 if it is not known.
+func known(price quantity.Price) quantity.Price {
+	if price == quantity.PriceUnknown {
+		return 0
+	}
+	return price
 }
 
 func total(set []candidate) (sum quantity.Price) {

@@ -105,6 +105,14 @@ type (
 		Why   string    `json:"why"`
 		Again time.Time `json:"again"`
 	}
+	// Unbalanced: the best move that was found saves too little for what it
+	// disturbs.
+	Unbalanced struct {
+		Pool     string         `json:"pool"`
+		Score    float64        `json:"score"`
+		Saves    quantity.Price `json:"saves"`
+		Disturbs float64        `json:"disturbs"`
+	}
 	// Reduced: the command of which it was a part has changed.
 	Reduced struct{}
 )
@@ -132,6 +140,7 @@ func (SpotStays) Code() string        { return "SpotStays" }
 func (FewSpotTypes) Code() string     { return "FewSpotTypes" }
 func (RulesKeep) Code() string        { return "RulesKeep" }
 func (ReplacementsFail) Code() string { return "ReplacementsFail" }
+func (Unbalanced) Code() string       { return "Unbalanced" }
 func (Reduced) Code() string          { return "Reduced" }
 
 func (NotOurs) String() string     { return "no pool here owns it" }
@@ -206,6 +215,9 @@ func (r RulesKeep) String() string {
 func (r ReplacementsFail) String() string {
 	return fmt.Sprintf("replacements of machines of pool %q do not come up (%d times in a row, last because %s); it is tried again at %s",
 		r.Pool, r.Times, r.Why, r.Again.UTC().Format("2006-01-02 15:04 MST"))
+}
+func (r Unbalanced) String() string {
+	return fmt.Sprintf("the best move found saves %s/h and disturbs %.1f, a score of %.2f; the balanced pool %q asks for %.2f", r.Saves, r.Disturbs, r.Score, r.Pool, line)
 }
 func (Reduced) String() string { return "the command of which it was a part has changed" }
 

@@ -21,10 +21,12 @@ type round struct {
 	ledger *ledger // of the method that is tried
 	// failures of replacements, by pool.
 	failures map[poolKey]world.Failures
+	began    *world.Snapshot   // as it was
+	wholes   map[poolKey]whole // see wholeOf
 }
 
 func newRound(s *world.Snapshot, now time.Time, opt Options, out *Decision) *round {
-	return &round{s: s, now: now, opt: opt, out: out, prices: prices{}, failures: failures(s)}
+	return &round{s: s, now: now, opt: opt, out: out, prices: prices{}, began: s, failures: failures(s)}
 }
 
 // failures sums up, for each pool, how often replacements of machines that are
