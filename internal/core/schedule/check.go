@@ -289,6 +289,9 @@ func (c *checker) between() bool {
 			return true
 		}
 	}
+	if slices.ContainsFunc(c.s.Daemons, func(d world.Daemon) bool { return some(&d.Template) }) {
+		return true
+	}
 	return slices.ContainsFunc(c.s.Pending, func(p world.Pod) bool { return some(&p) })
 }
 

@@ -488,3 +488,47 @@ func FuzzImpossiblePodsDisturbNobody(f *testing.F) {
 		}
 	})
 }
+
+// preferences are functions that give a pod a wish, one of each kind.
+var preferences = []func(d dice, p *world.Pod){
+	func(d dice, p *world.Pod) {
+		p.Preferred = append(p.Preferred, world.Preference{Weight: 1 + d.Int32N(100), Term: []label.Requirement{d.requirement()}})
+	},
+	func(d dice, p *world.Pod) {
+		p.Spread = append(p.Spread, world.Spread{Key: one(d, topologyKeys...), MaxSkew: 1, Selector: d.selector(), Soft: true})
+	},
+	func(d dice, p *world.Pod) {
+		p.Affinity = append(p.Affinity, world.PodTerm{Key: one(d, topologyKeys...), Selector: d.selector(), Namespaces: []string{"ns"}, Weight: 1 + d.Int32N(100)})
+	},
+	func(d dice, p *world.Pod) {
+		p.AntiAffinity = append(p.AntiAffinity, world.PodTerm{Key: one(d, topologyKeys...), Selector: d.selector(), Namespaces: []string{"ns"}, Weight: 1 + d.Int32N(100)})
+	},
+}
+
+// FuzzPreferencesCostLittle: whatever pods would like, as many have a place as
+// without it, on as many machines bought.
+func FuzzPreferencesCostLittle(f *testing.F) {
+	fuzz(f, func(t *testing.T, seed uint64) {
+		d := newDice(seed)
+		s := d.world(false)
+		for _, kind := range preferences {
+			plain, wishing := d.shuffled(s), d.shuffled(s)
+			for i := range plain.Pending {
+				plain.Pending[i].Preferred = nil
+			}
+			for i := range wishing.Pending {
+				p := &wishing.Pending[i]
+				p.Preferred = nil
+				p.Labels = map[string]string{"app": one(d, "a", "b", "c")}
+				kind(d, p)
+			}
+			without, with := Solve(plain, Options{}), Solve(wishing, Options{})
+			if a, b := placed(&without), placed(&with); len(b) < len(a) {
+				t.Fatalf("%d pods placed, %d without preferences\n%s\n%s\n%s", len(b), len(a), without.Text(), with.Text(), dump(wishing))
+			}
+			if len(without.Machines) == 0 && len(with.Machines) > 0 {
+				t.Fatalf("a preference buys a machine\n%s\n%s\n%s", without.Text(), with.Text(), dump(wishing))
+			}
+		}
+	})
+}

@@ -48,11 +48,24 @@ type pick struct {
 	pods  []int32
 }
 
-// Solve decides where the pending pods go.
+// Solve decides where the pending pods go. Where preferences would keep pods
+// pending they are not followed at all.
 func Solve(s *world.Snapshot, opt Options) Plan {
 	if opt.MaxOptions == 0 {
 		opt.MaxOptions = 300
 	}
+	plan := solve(s, opt)
+	if len(plan.Unplaced) > 0 && s.Policy.PreferenceMicros > 0 {
+		if indifferent, some := withoutPreferences(s); some {
+			if other := solve(indifferent, opt); len(other.Unplaced) < len(plan.Unplaced) {
+				return other
+			}
+		}
+	}
+	return plan
+}
+
+func solve(s *world.Snapshot, opt Options) Plan {
 	p := compile(s, opt)
 	p.useNodes()
 	p.buy()

@@ -1,6 +1,10 @@
 package schedule
 
-import "slices"
+import (
+	"slices"
+
+	"karpenter/internal/core/world"
+)
 
 // wish decides topology that is still open by what the pods on the machines
 // would like: to be spread, with others, or apart. A machine may become dearer
@@ -69,4 +73,24 @@ func (f *finisher) liking(m *machine, key int, v int32) (sum int64) {
 		}
 	}
 	return sum
+}
+
+// withoutPreferences is the snapshot as if no pending pod had any, and whether one
+// of those that are planned does.
+func withoutPreferences(s *world.Snapshot) (*world.Snapshot, bool) {
+	out, some := *s, false
+	out.Pending = slices.Clone(s.Pending)
+	for i := range out.Pending {
+		p := &out.Pending[i]
+		wish := func(t world.PodTerm) bool { return t.Weight > 0 }
+		soft := func(c world.Spread) bool { return c.Soft }
+		if p.Refused != "" || len(p.Preferred) == 0 && !slices.ContainsFunc(p.Affinity, wish) && !slices.ContainsFunc(p.AntiAffinity, wish) && !slices.ContainsFunc(p.Spread, soft) {
+			continue
+		}
+		some = true
+		p.Preferred = nil
+		p.Affinity, p.AntiAffinity = slices.DeleteFunc(slices.Clone(p.Affinity), wish), slices.DeleteFunc(slices.Clone(p.AntiAffinity), wish)
+		p.Spread = slices.DeleteFunc(slices.Clone(p.Spread), soft)
+	}
+	return &out, some
 }

@@ -27,7 +27,8 @@ import (
 //
 //	label:k=v  ns=name  deleted  port:80/TCP  volume:KEY,Op,v;…  attach:driver/volume
 //	spread:KEY/SKEW/SEL  with soft:, min=N:, ignore-affinity: or honor-taints: before KEY
-//	affinity:KEY/SEL  anti:KEY/SEL  with 9: before KEY for a preference
+//	affinity:KEY/SEL  anti:KEY/SEL  with 9: before KEY for a preference, and in=NS|NS: or in=*: before that
+//	shared:driver/volume  unmade:driver/volume  one volume for all pods, the latter still to be made
 //
 // "attach:driver=N" limits the volumes of a type or node. In "why" an underscore stands for a space. A name with a slash is a resource.
 func parseWorld(text string) (*world.Snapshot, error) {
@@ -324,14 +325,22 @@ func parsePods(name string, f []string) ([]world.Pod, error) {
 			times = n
 		}
 	}
-	for i := range pod.Affinity {
-		pod.Affinity[i].Namespaces = []string{pod.Namespace}
-	}
-	for i := range pod.AntiAffinity {
-		pod.AntiAffinity[i].Namespaces = []string{pod.Namespace}
+	for _, terms := range [][]world.PodTerm{pod.Affinity, pod.AntiAffinity} {
+		for i := range terms {
+			if t := &terms[i]; len(t.Namespaces) == 0 && !t.AllNamespaces {
+				t.Namespaces = []string{pod.Namespace}
+			}
+		}
 	}
 	if times == 0 {
 		return []world.Pod{pod}, nil
+	}
+	shared := map[world.Attachment]bool{}
+	for _, w := range f {
+		if kind, rest, _ := strings.Cut(w, ":"); kind == "shared" || kind == "unmade" {
+			driver, volume, _ := strings.Cut(rest, "/")
+			shared[world.Attachment{Driver: driver, Volume: volume, Unmade: kind == "unmade"}] = true
+		}
 	}
 	out := make([]world.Pod, times)
 	for i := range out {
@@ -339,7 +348,9 @@ func parsePods(name string, f []string) ([]world.Pod, error) {
 		out[i].Name = fmt.Sprintf("%s-%d", name, i)
 		out[i].Attach = slices.Clone(pod.Attach)
 		for k := range out[i].Attach {
-			out[i].Attach[k].Volume += fmt.Sprintf("-%d", i)
+			if !shared[pod.Attach[k]] {
+				out[i].Attach[k].Volume += fmt.Sprintf("-%d", i)
+			}
 		}
 	}
 	return out, nil
@@ -378,13 +389,20 @@ func parseRule(p *world.Pod, kind, text string) bool {
 		p.HostPorts = append(p.HostPorts, world.HostPort{Protocol: protocol, Port: int32(n)})
 	case "volume":
 		p.Volumes = append(p.Volumes, requirementList(text))
-	case "attach":
+	case "attach", "shared", "unmade":
 		driver, volume, _ := strings.Cut(text, "/")
-		p.Attach = append(p.Attach, world.Attachment{Driver: driver, Volume: volume})
+		p.Attach = append(p.Attach, world.Attachment{Driver: driver, Volume: volume, Unmade: kind == "unmade"})
 	case "spread":
 		p.Spread = append(p.Spread, parseSpread(text))
 	case "affinity", "anti":
 		var t world.PodTerm
+		if in, rest, ok := strings.Cut(text, ":"); ok && strings.HasPrefix(in, "in=") {
+			if text = rest; in == "in=*" {
+				t.AllNamespaces = true
+			} else {
+				t.Namespaces = strings.Split(in[3:], "|")
+			}
+		}
 		if weight, rest, ok := strings.Cut(text, ":"); ok {
 			n, _ := strconv.Atoi(weight)
 			t.Weight, text = int32(n), rest
