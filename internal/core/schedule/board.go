@@ -318,7 +318,7 @@ func (b *board) check(r *rules, s *spot) breach {
 		if few {
 			least = 0
 		}
-		if c.most(v)+brought+rule.self-least > rule.skew && (few || b.worst(rule.tally, v, brought)+rule.self > rule.skew) {
+		if c.most(v)+brought+rule.self-least > rule.skew && (few || b.exceeds(rule.tally, v, brought, rule.skew-rule.self)) {
 			return breach{rule.tally, brokenSpread, v, rule, world.HostPort{}}
 		}
 	}

@@ -288,10 +288,11 @@ func (s *settler) tuplesOf(c *class) []*tuple {
 func (s *settler) offered(list []*tuple, shop *shop, d *demand, keys []int) []*tuple {
 	known := map[string]*tuple{}
 	var buf []byte
+	scratch := make([]int32, 0, len(keys))
 	for i := range d.ways {
 		w := &d.ways[i]
 		for o := w.offers.next(0); o >= 0; o = w.offers.next(o + 1) {
-			for _, values := range s.valuesOf(shop, w, o, keys) {
+			s.eachOf(shop, w, o, keys, scratch, func(values []int32) {
 				buf = buf[:0]
 				for _, v := range values {
 					buf = binary.AppendVarint(buf, int64(v))
@@ -312,12 +313,16 @@ func (s *settler) offered(list []*tuple, shop *shop, d *demand, keys []int) []*t
 					t.offers = append(t.offers, o)
 					slices.Sort(t.offers)
 				}
-			}
+			})
 		}
 	}
 	for _, t := range known {
+		own := newSet(len(shop.market.offers))
+		for _, o := range t.offers {
+			own.add(o)
+		}
 		for i, y := range s.p.book.tallies {
-			if y.spread && slices.ContainsFunc(t.offers, s.p.filtered(shop, y.filter).has) {
+			if y.spread && meets(own, s.p.filtered(shop, y.filter)) {
 				t.spot.counts[i] = surely
 			}
 		}
@@ -325,20 +330,16 @@ func (s *settler) offered(list []*tuple, shop *shop, d *demand, keys []int) []*t
 	return list
 }
 
-// valuesOf lists the combinations of values that a machine of the offer may
-// have for the keys.
-func (s *settler) valuesOf(shop *shop, w *way, offer int, keys []int) [][]int32 {
-	out := [][]int32{nil}
-	for _, k := range keys {
-		var next [][]int32
-		for _, v := range s.p.valuesFor(shop, w.masks, offer, k) {
-			for _, head := range out {
-				next = append(next, append(slices.Clip(head), v))
-			}
-		}
-		out = next
+// eachOf calls do with every combination of values that a machine of the offer
+// may have for the keys; the first ones are given. do must not keep it.
+func (s *settler) eachOf(shop *shop, w *way, offer int, keys []int, first []int32, do func(values []int32)) {
+	if len(first) == len(keys) {
+		do(first)
+		return
 	}
-	return out
+	for _, v := range s.p.valuesFor(shop, w.masks, offer, keys[len(first)]) {
+		s.eachOf(shop, w, offer, keys, append(first, v), do)
+	}
 }
 
 // valuesFor lists the values of a topology key that a machine of the offer may

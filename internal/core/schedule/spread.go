@@ -64,16 +64,19 @@ func (b *rulebook) filter(p *world.Pod, s *world.Spread, keys []int) *filter {
 	return f
 }
 
-// worst is by how much the domain may exceed the one that has fewest, over all
-// ways in which places that are not decided turn out: such a place brings its
-// pods to the domain, or opens another one with them, but not both.
-func (b *board) worst(t, v, brought int32) int32 {
+// exceeds reports whether the domain may have more than so many pods above the one
+// that has fewest, over all ways in which places that are not decided turn out:
+// such a place brings its pods to the domain, or opens another one with them, but
+// not both.
+func (b *board) exceeds(t, v, brought, by int32) bool {
 	c, key := &b.count[t], b.book.tallies[t].key
 	high := c.most(v) + brought
-	worst := int32(0)
+	if by < 0 {
+		return true
+	}
 	for w := range c.sure {
-		if c.sure[w] > 0 && int32(w) != v {
-			worst = max(worst, high-c.pods[w])
+		if c.sure[w] > 0 && int32(w) != v && high-c.pods[w] > by {
+			return true
 		}
 	}
 	for _, s := range b.spots {
@@ -92,10 +95,10 @@ func (b *board) worst(t, v, brought int32) int32 {
 			here = own
 		}
 		for _, w := range values {
-			if w != v && !c.known(w) {
-				worst = max(worst, high-here-own)
+			if w != v && !c.known(w) && high-here-own > by {
+				return true
 			}
 		}
 	}
-	return worst
+	return false
 }
