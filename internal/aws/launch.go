@@ -82,7 +82,7 @@ func (p *Provider) plan(ctx context.Context, s Settings, c *class.Class, req *cl
 // Launch sends what Prepare made. It may be repeated with the same token: the
 // machine that was made the first time is returned again. Errors:
 // *cloud.NoCapacityError if every offering was refused (they are remembered),
-// *cloud.ThrottledError, *cloud.RewrittenError.
+// *cloud.RefusedError, *cloud.ThrottledError, *cloud.RewrittenError.
 func (p *Provider) Launch(ctx context.Context, token string, prepared cloud.Prepared) (cloud.Instance, error) {
 	order, err := launch.Decode(prepared)
 	if err != nil {
@@ -192,8 +192,8 @@ func (p *Provider) remember(order *launch.Order, refusals []launch.Refusal) []cl
 	return refused
 }
 
-// nothing says why there is no machine. Where the offerings were the reason,
-// another request can help; otherwise this one is repeated.
+// nothing says why there is no machine, and whether another choice of offerings
+// can help. EC2 would give the same answer to the same token for ever.
 func (p *Provider) nothing(order *launch.Order, refusals []launch.Refusal, refused []cloud.OfferingKey) error {
 	detail := launch.Describe(refusals)
 	if len(refusals) == 0 {
@@ -203,7 +203,7 @@ func (p *Provider) nothing(order *launch.Order, refusals []launch.Refusal, refus
 	if len(refusals) == 0 || slices.ContainsFunc(refusals, launch.Refusal.OtherRequestHelps) {
 		return &cloud.NoCapacityError{Refused: refused, Detail: detail}
 	}
-	return fmt.Errorf("EC2 Fleet launched nothing: %s", detail)
+	return &cloud.RefusedError{Detail: detail}
 }
 
 // launched describes a new machine.

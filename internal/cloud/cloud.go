@@ -116,6 +116,13 @@ func (e *NoCapacityError) Error() string {
 	return fmt.Sprintf("no capacity: %s (refused: %s)", e.Detail, strings.Join(keys, ", "))
 }
 
+// RefusedError: the cloud has answered that it launches nothing, for a reason
+// that no other offering would change. The answer belongs to the token, so the
+// record is given up.
+type RefusedError struct{ Detail string }
+
+func (e *RefusedError) Error() string { return "the cloud launched nothing: " + e.Detail }
+
 // ThrottledError: the cloud asks us to be slower. The same call is repeated
 // later: After that time where it is not 0, so that those who wait come one
 // after the other.

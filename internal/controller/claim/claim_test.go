@@ -405,6 +405,13 @@ func TestLaunchErrors(t *testing.T) {
 		s.pass(name)
 		gone(t, s, name, "InsufficientCapacityError")
 	})
+	t.Run("refused for good: the same token would get the same answer", func(t *testing.T) {
+		s := newStage(t)
+		name := s.begin()
+		s.cloud.refuse = []error{&cloud.RefusedError{Detail: "InvalidParameterValue"}}
+		s.pass(name)
+		gone(t, s, name, "LaunchRefused")
+	})
 	t.Run("bad class", func(t *testing.T) {
 		s := newStage(t)
 		name := s.begin()

@@ -85,14 +85,17 @@ func request(p *pass) cloud.LaunchRequest {
 }
 
 // failed writes down why a launch failed and returns when to look again. No
-// capacity and a class that cannot be used mean that this record never gets a
-// machine: it goes, and the next plan makes another one. Everything else may
+// capacity, a class that cannot be used and a refusal mean that this record never
+// gets a machine: it goes, and the next plan makes another one. Everything else may
 // have started a machine, and is repeated.
 func (c *Controller) failed(ctx context.Context, p *pass, cause error) (time.Time, error) {
 	var none *cloud.NoCapacityError
 	var bad *cloud.BadClassError
+	var refused *cloud.RefusedError
 	var slow *cloud.ThrottledError
 	switch {
+	case errors.As(cause, &refused):
+		return time.Time{}, c.refused(ctx, p, "LaunchRefused", lifecycle.LaunchRefused, cause)
 	case errors.As(cause, &none):
 		return time.Time{}, c.refused(ctx, p, "InsufficientCapacityError", lifecycle.InsufficientCapacity, cause)
 	case errors.As(cause, &bad):

@@ -157,7 +157,7 @@ type Event struct {
 const (
 	LaunchTimeout        = "launch_timeout"
 	RegistrationTimeout  = "registration_timeout"
-	LaunchRefused        = "launch_refused" // one of the next two; the condition tells which
+	LaunchRefused        = "launch_refused" // the condition tells why; the next two are the common ones
 	InsufficientCapacity = "insufficient_capacity"
 	ClassNotReady        = "nodeclass_not_ready"
 	GarbageCollected     = "garbage_collected"
