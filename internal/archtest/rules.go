@@ -34,6 +34,7 @@ var rules = []rule{
 		"Solve is a function of a snapshot"},
 	{"internal/core/lifecycle", []string{"internal/core/world", "internal/core/quantity", "internal/core/label", "internal/core/reason"}, nil,
 		"the life of one machine does not depend on how it was chosen"},
+	{"internal/core/brake", nil, nil, "what helped and what did not is counted without knowing why"},
 	{"internal/core/disrupt", []string{"internal/core/schedule", "internal/core/world", "internal/core/quantity", "internal/core/label", "internal/core/reason"}, nil,
 		"taking away asks Solve what would happen, and nobody else"},
 	{"api/...", nil, []string{k8sTypes, k8sMeta, "k8s.io/apiextensions-apiserver", "sigs.k8s.io/yaml"}, "wire types belong to everybody, so they know nobody"},

@@ -147,6 +147,7 @@ func (p *Planner) finishOne(ctx context.Context, set settings.Settings, cmd comm
 		return errors.Join(failed, p.replace(ctx, v, cmd, checked))
 	}
 	for _, t := range checked.Remove {
+		p.savedMoney(v, cmd.Method, t)
 		failed = errors.Join(failed, p.remove(ctx, cmd, t))
 	}
 	return failed

@@ -69,6 +69,7 @@ type Planner struct {
 	retryAt  time.Time
 	wait     time.Duration // after the last failure
 	commands []command
+	acc      accounts
 	said     map[string]bool // why pods wait, as last logged
 	serial   int
 }
@@ -224,5 +225,6 @@ func (p *Planner) view(ctx context.Context, set settings.Settings) (*mirror.View
 	if err != nil {
 		return nil, fmt.Errorf("taking a snapshot: %w", err)
 	}
+	p.settleAccounts(ctx, v)
 	return v, nil
 }

@@ -46,6 +46,10 @@ func (p *Planner) provision(ctx context.Context, v *mirror.View, machines []sche
 			p.notBought(v, m, last.err)
 			continue
 		}
+		if until, early := p.tooEarly(&m); early {
+			p.notBought(v, m, fmt.Errorf("machines for these pods did not become usable; the next one is bought after %s", until.UTC().Format(time.TimeOnly)))
+			continue
+		}
 		rec, err := p.buy(ctx, v, m, nil)
 		switch {
 		case err == nil:

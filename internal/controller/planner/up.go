@@ -87,6 +87,7 @@ func (p *Planner) buy(ctx context.Context, v *mirror.View, m schedule.Machine, a
 		return world.Record{}, err
 	}
 	p.Mirror.Claim(rec, p.Now())
+	p.bought(v, &rec, &m, annotations != nil)
 	p.Log.Info("asked for a node", "nodeclaim", rec.Name, poolWord(pool.Kind), m.Pool, "pods", len(m.Pods),
 		"requests", m.Requests.String(), "types", fewTypes(m.Options), "price", m.Price.String())
 	return rec, nil
