@@ -148,6 +148,9 @@ func (c *Controller) observe(ctx context.Context, p *pass) (err error) {
 		}
 		in.Nodes = append(in.Nodes, ledger.Facts(&p.nodes[i], p.claim, pods))
 	}
+	if err := c.stuck(ctx, p); err != nil {
+		return err
+	}
 	if len(p.nodes) != 1 {
 		return nil
 	}

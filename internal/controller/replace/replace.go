@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	apiv1 "karpenter/api/v1"
+	"karpenter/internal/core/disrupt"
 	"karpenter/internal/kube/convert"
 	"karpenter/internal/kube/event"
 	"karpenter/internal/kube/feed"
@@ -83,7 +84,10 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	}
 	if err != nil {
-		return reconcile.Result{}, c.keep(ctx, claim, in, "its intent cannot be read: "+err.Error())
+		return reconcile.Result{}, c.keep(ctx, claim, in, false, "its intent cannot be read: "+err.Error())
+	}
+	if in.Method == disrupt.Drift && !meta.IsStatusConditionTrue(claim.Status.Conditions, apiv1.ConditionDrifted) {
+		return reconcile.Result{}, c.keep(ctx, claim, in, false, "the machine is as it should be again")
 	}
 	s, err := c.look(ctx, in)
 	if err != nil {
@@ -94,7 +98,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	case remove:
 		return reconcile.Result{}, c.remove(ctx, claim, in)
 	case giveUp != "":
-		return reconcile.Result{}, c.keep(ctx, claim, in, giveUp)
+		return reconcile.Result{}, c.keep(ctx, claim, in, in.Bought, giveUp)
 	}
 	if in.Bought {
 		c.Events.Event(about(claim), corev1.EventTypeNormal, "DeprovisioningWaitingReadiness",
@@ -135,8 +139,8 @@ func (c *Controller) remove(ctx context.Context, claim *apiv1.NodeClaim, in inte
 }
 
 // keep opens the node again. Replacements that came up by half are left to the
-// other methods.
-func (c *Controller) keep(ctx context.Context, claim *apiv1.NodeClaim, in intent.Intent, why string) error {
+// other methods. failed: it is they that did not come up.
+func (c *Controller) keep(ctx context.Context, claim *apiv1.NodeClaim, in intent.Intent, failed bool, why string) error {
 	var node *corev1.Node
 	if claim.Status.NodeName != "" {
 		node = &corev1.Node{}
@@ -148,7 +152,7 @@ func (c *Controller) keep(ctx context.Context, claim *apiv1.NodeClaim, in intent
 		}
 	}
 	var notes []func(*apiv1.NodeClaim)
-	if in.Bought && c.Now().Sub(in.Since) >= slowly {
+	if failed && c.Now().Sub(in.Since) >= slowly {
 		notes = append(notes, func(o *apiv1.NodeClaim) { convert.AddFailure(o, c.Now(), why) })
 	}
 	if err := intent.Unmark(ctx, c.Client, claim, node, notes...); err != nil {

@@ -139,6 +139,27 @@ func budget(c candidate) reason.Reason {
 	return nil
 }
 
+// Immovable returns why a pod on a node can not leave it at any time, whatever
+// the others do; nil if all can.
+func Immovable(pods []world.Pod, budgets []world.PodBudget) reason.Reason {
+	for _, p := range pods {
+		switch {
+		case p.Finished || p.IsStatic() || p.DeletedAt != nil:
+		case p.DoNotEvict:
+			return ProtectedPod{Pod: p.ObjectName}
+		case !p.IsDaemon():
+			r := CannotEvict(p, budgets)
+			if spent, ok := r.(BudgetSpent); ok && !spent.Never {
+				continue
+			}
+			if r != nil {
+				return r
+			}
+		}
+	}
+	return nil
+}
+
 // CannotEvict returns why budgets do not let the pod go now; nil if they do.
 func CannotEvict(p world.Pod, budgets []world.PodBudget) reason.Reason {
 	var first *world.PodBudget
@@ -148,7 +169,7 @@ func CannotEvict(p world.Pod, budgets []world.PodBudget) reason.Reason {
 			continue
 		}
 		if b.Allowed < 1 {
-			return BudgetSpent{Pod: p.ObjectName, Budget: b.ObjectName}
+			return BudgetSpent{Pod: p.ObjectName, Budget: b.ObjectName, Never: b.Never}
 		}
 		if first != nil {
 			return TwoBudgets{Pod: p.ObjectName, Budgets: [2]world.ObjectName{first.ObjectName, b.ObjectName}}

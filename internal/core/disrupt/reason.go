@@ -39,10 +39,11 @@ type (
 	ProtectedPod struct {
 		Pod world.ObjectName `json:"pod"`
 	}
-	// BudgetSpent: a PodDisruptionBudget allows no disruption now.
+	// BudgetSpent: a PodDisruptionBudget allows no disruption now, or Never.
 	BudgetSpent struct {
 		Pod    world.ObjectName `json:"pod"`
 		Budget world.ObjectName `json:"budget"`
+		Never  bool             `json:"never,omitempty"`
 	}
 	// TwoBudgets: a pod has several budgets; the Eviction API refuses it.
 	TwoBudgets struct {
@@ -165,6 +166,9 @@ func (r ProtectedPod) String() string {
 	return fmt.Sprintf("pod %s has an annotation that forbids its eviction", r.Pod)
 }
 func (r BudgetSpent) String() string {
+	if r.Never {
+		return fmt.Sprintf("PodDisruptionBudget %s never allows an eviction of pod %s", r.Budget, r.Pod)
+	}
 	return fmt.Sprintf("PodDisruptionBudget %s allows no eviction of pod %s now", r.Budget, r.Pod)
 }
 func (r TwoBudgets) String() string {

@@ -44,6 +44,10 @@ type Input struct {
 	// remembers.
 	Seen map[string]bool
 
+	// Stuck says, of a machine that has expired, why some of its pods can never
+	// leave it; empty: all can.
+	Stuck string
+
 	// RetryAt is when a failed launch may be tried again; zero: now.
 	RetryAt time.Time
 
@@ -116,14 +120,23 @@ func Next(in Input) Step {
 		return Step{}
 	case r.Interrupted != "":
 		return Step{Delete: Interrupted}
-	case r.Expires != nil && !in.Now.Before(*r.Expires):
+	case in.expired() && (in.Stuck == "" || r.TerminationGrace != nil):
 		return Step{Delete: Expired}
 	}
 	s := next(in)
-	if r.Expires != nil && (s.Again.IsZero() || r.Expires.Before(s.Again)) {
+	switch {
+	case in.expired(): // draining it would never end
+		s.Events = append(s.Events, Event{true, "DisruptionBlocked", "expiration: " + in.Stuck + "; the node is kept, as its pool sets no terminationGracePeriod"})
+		s.Again = earlier(s.Again, in.Now.Add(Recheck))
+	case r.Expires != nil && (s.Again.IsZero() || r.Expires.Before(s.Again)):
 		s.Again = *r.Expires
 	}
 	return s
+}
+
+// expired reports whether the machine is as old as its record allows.
+func (in *Input) expired() bool {
+	return in.Record.Expires != nil && !in.Now.Before(*in.Record.Expires)
 }
 
 func next(in Input) Step {

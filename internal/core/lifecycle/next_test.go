@@ -90,7 +90,13 @@ func TestLaunch(t *testing.T) {
 		"a record on its way out is left alone": {fresh(func(in *Input) { in.Record.DeletedAt = &noon }), Step{}},
 		"it is looked at when it expires":       {fresh(func(in *Input) { in.Record.Expires = pointer(at(3)) }), Step{Prepare: true, Again: at(3)}},
 		"and then goes":                         {fresh(func(in *Input) { in.Record.Expires = pointer(at(0)) }), Step{Delete: Expired}},
-		"whatever it has become":                {running(func(in *Input) { in.Record.Expires = pointer(at(0)) }), Step{Delete: Expired}},
+		"but not if it would never be empty": {fresh(func(in *Input) { in.Record.Expires, in.Stuck = pointer(at(0)), "a pod stays" }),
+			Step{Prepare: true, Again: at(60), Events: []Event{{true, "DisruptionBlocked", "expiration: a pod stays; the node is kept, as its pool sets no terminationGracePeriod"}}}},
+		"unless its draining has an end": {fresh(func(in *Input) {
+			in.Record.Expires, in.Stuck, in.Record.TerminationGrace = pointer(at(0)), "a pod stays", &world.Duration{}
+		}), Step{Delete: Expired}},
+		"what the cloud ends, ends": {running(func(in *Input) { in.Record.Interrupted = "spot" }), Step{Delete: Interrupted}},
+		"whatever it has become":    {running(func(in *Input) { in.Record.Expires = pointer(at(0)) }), Step{Delete: Expired}},
 	} {
 		t.Run(name, func(t *testing.T) { equal(t, Next(c.in), c.want) })
 	}

@@ -108,6 +108,8 @@ type PodBudget struct {
 	Selector LabelSelector `json:"selector"`
 	// Allowed is status.disruptionsAllowed.
 	Allowed int32 `json:"allowed"`
+	// Never: it can not allow anything, however many of its pods are well.
+	Never bool `json:"never,omitempty"`
 }
 
 // LabelSelector is a metav1.LabelSelector with everything written as

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"karpenter/internal/core/label"
 	"karpenter/internal/core/world"
@@ -67,7 +68,14 @@ var daemonTolerations = []world.Toleration{
 
 // Budget translates a PodDisruptionBudget.
 func Budget(b *policyv1.PodDisruptionBudget) world.PodBudget {
-	return world.PodBudget{ObjectName: objectName(b.ObjectMeta), Selector: Selector(b.Spec.Selector), Allowed: b.Status.DisruptionsAllowed}
+	return world.PodBudget{ObjectName: objectName(b.ObjectMeta), Selector: Selector(b.Spec.Selector), Allowed: b.Status.DisruptionsAllowed, Never: never(b)}
+}
+
+// never reports whether the budget asks for all of its pods at all times.
+func never(b *policyv1.PodDisruptionBudget) bool {
+	none := func(v *intstr.IntOrString, is ...string) bool { return v != nil && slices.Contains(is, v.String()) }
+	all := b.Status.ExpectedPods > 0 && b.Status.DesiredHealthy >= b.Status.ExpectedPods && b.Status.ObservedGeneration == b.Generation
+	return b.Status.DisruptionsAllowed < 1 && (all || none(b.Spec.MaxUnavailable, "0", "0%") || none(b.Spec.MinAvailable, "100%"))
 }
 
 // Selector translates a selector of pods. None selects nothing, an empty one

@@ -206,3 +206,24 @@ func TestBudget(t *testing.T) {
 		}
 	}
 }
+
+func TestBudgetsThatNeverAllowAnything(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{spec: {maxUnavailable: 0}}`:                                                                  true,
+		`{spec: {maxUnavailable: "0%"}}`:                                                               true,
+		`{spec: {minAvailable: "100%"}}`:                                                               true,
+		`{spec: {minAvailable: 1}, status: {expectedPods: 1, desiredHealthy: 1}}`:                      true,
+		`{spec: {minAvailable: 1}, status: {expectedPods: 2, desiredHealthy: 1}}`:                      false,
+		`{spec: {minAvailable: 1}}`:                                                                    false,
+		`{spec: {maxUnavailable: 1}, status: {expectedPods: 3, desiredHealthy: 2, currentHealthy: 2}}`: false,
+		`{spec: {maxUnavailable: 0}, status: {disruptionsAllowed: 1}}`:                                 false,
+	} {
+		b := &policyv1.PodDisruptionBudget{}
+		if err := yaml.UnmarshalStrict([]byte(text), b); err != nil {
+			t.Fatal(err)
+		}
+		if got := Budget(b).Never; got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+}
