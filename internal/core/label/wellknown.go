@@ -30,6 +30,8 @@ var wellKnown = []string{
 	"karpenter.k8s.aws/instance-size",
 	"karpenter.k8s.aws/instance-cpu",
 	"karpenter.k8s.aws/instance-cpu-manufacturer",
+	"karpenter.k8s.aws/instance-cpu-sustained-clock-speed-mhz",
+	"karpenter.k8s.aws/instance-capability-flex",
 	"karpenter.k8s.aws/instance-memory",
 	"karpenter.k8s.aws/instance-pods",
 	"karpenter.k8s.aws/instance-local-nvme",
