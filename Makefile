@@ -51,8 +51,8 @@ lab-down: ## stop the lab and everything it started
 lab-status: ## say what runs
 	@$(LAB) run ./cmd/lab status
 
-bench: ## benchmarks: the scheduling workloads next to the reference, then time and memory
-	@$(GO) run ./bench/cmd/table
+bench: ## benchmarks; SEEDS=5: worst and median of so many problems; CURVE=1: how scheduling time grows
+	@$(GO) run ./bench/cmd/table $(if $(SEEDS),-seeds $(SEEDS)) $(if $(CURVE),-curve)
 	@$(GO) test -run '^$$' -bench . -benchmem ./internal/...
 
 agreement: ## hold N random clusters (SEED=…) against kube-scheduler; what disagrees is saved as a test

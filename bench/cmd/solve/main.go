@@ -26,14 +26,15 @@ func main() {
 	profile := flag.String("cpuprofile", "", "write a CPU profile")
 	machineCost := flag.Int64("machine-cost", 0, "micro-dollars an hour added to every machine when plans are compared")
 	tie := flag.Int64("tie", 0, "tie tolerance in millionths")
+	check := flag.Bool("check", false, "hold the answer against the problem with the product's own checker")
 	flag.Parse()
-	if err := run(*in, *out, *profile, world.Policy{MachineCost: price(*machineCost), TieToleranceMicros: *tie}); err != nil {
+	if err := run(*in, *out, *profile, *check, world.Policy{MachineCost: price(*machineCost), TieToleranceMicros: *tie}); err != nil {
 		fmt.Fprintln(os.Stderr, "solve:", err)
 		os.Exit(1)
 	}
 }
 
-func run(in, out, profile string, policy world.Policy) error {
+func run(in, out, profile string, check bool, policy world.Policy) error {
 	raw, err := os.ReadFile(in)
 	if err != nil {
 		return err
@@ -63,7 +64,13 @@ func run(in, out, profile string, policy world.Policy) error {
 	wall := time.Since(start)
 	after := measure()
 
+	if check {
+		if faults := schedule.Check(snap, &plan); len(faults) > 0 {
+			return fmt.Errorf("the answer is not legal: %s", strings.Join(faults, "; "))
+		}
+	}
 	answer := result(&problem, &plan)
+	answer.Evaluations, answer.Classes = plan.Stats.Evaluations, plan.Stats.Classes
 	answer.Seconds = wall.Seconds()
 	answer.CPUSeconds = after.cpu - before.cpu
 	answer.AllocBytes, answer.Allocs = after.bytes-before.bytes, after.count-before.count

@@ -13,25 +13,32 @@ import (
 	"karpenter/internal/kube/convert"
 )
 
-// input is the problem format of the benchmark.
+// input is the problem format of the benchmark. It is extended by further pools,
+// and by the pool that a node belongs to (else it is nodePool); problems with
+// these are made by bench/cmd/gen.
 type input struct {
 	Name          string         `json:"name"`
 	InstanceTypes []instanceType `json:"instanceTypes"`
-	NodePool      struct {
-		Name         string                           `json:"name"`
-		Requirements []corev1.NodeSelectorRequirement `json:"requirements"`
-		Taints       []corev1.Taint                   `json:"taints"`
-		Labels       map[string]string                `json:"labels"`
-	} `json:"nodePool"`
-	DaemonSets []corev1.Pod `json:"daemonSets"`
-	Nodes      []struct {
+	NodePool      nodePool       `json:"nodePool"`
+	MorePools     []nodePool     `json:"morePools"`
+	DaemonSets    []corev1.Pod   `json:"daemonSets"`
+	Nodes         []struct {
 		Name         string       `json:"name"`
+		Pool         string       `json:"pool"`
 		InstanceType string       `json:"instanceType"`
 		Zone         string       `json:"zone"`
 		CapacityType string       `json:"capacityType"`
 		Pods         []corev1.Pod `json:"pods"`
 	} `json:"nodes"`
 	Pods []corev1.Pod `json:"pods"`
+}
+
+type nodePool struct {
+	Name         string                           `json:"name"`
+	Weight       int32                            `json:"weight"`
+	Requirements []corev1.NodeSelectorRequirement `json:"requirements"`
+	Taints       []corev1.Taint                   `json:"taints"`
+	Labels       map[string]string                `json:"labels"`
 }
 
 type instanceType struct {
@@ -72,6 +79,8 @@ type output struct {
 	OnExisting     int          `json:"onExistingNodes"`
 	NodeCount      int          `json:"newNodeCount"`
 	PricePerHour   float64      `json:"pricePerHour"`
+	Classes        int          `json:"classes"`
+	Evaluations    int64        `json:"evaluations"`
 	Nodes          []outputNode `json:"nodes,omitempty"`
 	Existing       []assignment `json:"existing,omitempty"`
 }
@@ -96,12 +105,12 @@ const key = world.CatalogKey("bench")
 
 func snapshot(in *input, policy world.Policy) *world.Snapshot {
 	s := &world.Snapshot{Policy: policy, Catalogs: map[world.CatalogKey]world.Catalog{}}
-	pool := world.Pool{Name: in.NodePool.Name, Kind: "NodePool", Catalog: key, Labels: maps.Clone(in.NodePool.Labels)}
-	pool.Requirements = requirements(in.NodePool.Requirements)
-	for _, t := range in.NodePool.Taints {
-		pool.Taints = append(pool.Taints, world.Taint{Key: t.Key, Value: t.Value, Effect: world.Effect(t.Effect)})
+	pools := map[string]*nodePool{"": &in.NodePool}
+	s.Pools = []world.Pool{pool(&in.NodePool)}
+	for i := range in.MorePools {
+		p := &in.MorePools[i]
+		s.Pools, pools[p.Name] = append(s.Pools, pool(p)), p
 	}
-	s.Pools = []world.Pool{pool}
 	types := map[string]world.InstanceType{}
 	var c world.Catalog
 	for i := range in.InstanceTypes {
@@ -120,8 +129,10 @@ func snapshot(in *input, policy world.Policy) *world.Snapshot {
 		labels := maps.Clone(t.Labels)
 		labels[label.Zone], labels[label.CapacityType], labels[label.InstanceType] = n.Zone, n.CapacityType, n.InstanceType
 		labels[label.Hostname] = n.Name
+		home := pools[n.Pool]
+		maps.Copy(labels, home.Labels)
 		node := world.Node{
-			Name: n.Name, Claim: n.Name, Pool: pool.Name, Labels: labels, Allocatable: t.Allocatable, Capacity: t.Capacity,
+			Name: n.Name, Claim: n.Name, Pool: home.Name, Labels: labels, Taints: taints(home.Taints), Allocatable: t.Allocatable, Capacity: t.Capacity,
 			Joined: true, Ready: true, Registered: true, Initialized: true,
 		}
 		for j := range n.Pods {
@@ -134,6 +145,20 @@ func snapshot(in *input, policy world.Policy) *world.Snapshot {
 		s.Pending[i] = convert.Pod(&in.Pods[i])
 	}
 	return s
+}
+
+func pool(p *nodePool) world.Pool {
+	return world.Pool{
+		Name: p.Name, Kind: "NodePool", Weight: p.Weight, Catalog: key, Labels: maps.Clone(p.Labels),
+		Requirements: requirements(p.Requirements), Taints: taints(p.Taints),
+	}
+}
+
+func taints(in []corev1.Taint) (out []world.Taint) {
+	for _, t := range in {
+		out = append(out, world.Taint{Key: t.Key, Value: t.Value, Effect: world.Effect(t.Effect)})
+	}
+	return out
 }
 
 func kind(t *instanceType) world.InstanceType {
