@@ -38,7 +38,7 @@ func wire(ctx context.Context, mgr manager.Manager, proc settings.Process, live 
 	}
 	dog := newWatchdog(time.Now, metrics.Registry)
 	all := assembly.New(assembly.Parts{
-		Kinds: facts.kinds,
+		Kinds:  facts.kinds,
 		Client: mgr.GetClient(), Cache: mgr.GetCache(), Live: mgr.GetAPIReader(),
 		AWS: api, Inbox: aws.NewInbox(api, time.Now), Cloud: facts.aws, Settings: live.Get,
 		Events: events, Metrics: metrics.Registry, Watch: dog.begin, Now: time.Now, Log: log,
