@@ -25,6 +25,7 @@ const (
 	Disrupt    Kind = "disrupt"   // which machines go
 	Dropped    Kind = "dropped"   // a command that no longer held when its time came
 	RolledBack Kind = "rolled-back"
+	Kept       Kind = "kept" // why machines stay, as of the last look
 )
 
 // Entry is one decision.
@@ -49,6 +50,7 @@ type Journal struct {
 	size    int
 	inputs  int
 	seq     uint64
+	stands  *Entry // see Stand
 }
 
 // New makes a journal that keeps the last size entries, and the snapshots of
@@ -71,11 +73,25 @@ func (j *Journal) Add(e Entry) {
 	}
 }
 
-// Entries returns the entries, oldest first.
+// Stand writes what holds until the next such entry takes its place. It comes
+// with every look, so it must not push out what was decided.
+func (j *Journal) Stand(e Entry) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.seq++
+	e.Seq = j.seq
+	j.stands = &e
+}
+
+// Entries returns the entries, oldest first, then what stands.
 func (j *Journal) Entries() []Entry {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return slices.Clone(j.entries)
+	out := slices.Clone(j.entries)
+	if j.stands != nil {
+		out = append(out, *j.stands)
+	}
+	return out
 }
 
 // ServeHTTP answers with the journal as JSON: a list without snapshots, or with

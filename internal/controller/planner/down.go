@@ -42,9 +42,7 @@ func (p *Planner) down(ctx context.Context, set settings.Settings) error {
 		start := p.Now()
 		d := disrupt.Decide(v.Snapshot, start, disrupt.Options{WhatIfs: whatIfs})
 		p.Metrics.Evaluated(p.Now().Sub(start))
-		for _, k := range d.Kept {
-			p.stays(v, k)
-		}
+		p.stays(v, d, start)
 		marked := false
 		for _, found := range d.Commands {
 			p.serial++
@@ -65,12 +63,6 @@ func (p *Planner) down(ctx context.Context, set settings.Settings) error {
 			return nil
 		}
 	}
-}
-
-// stays publishes why a machine that is due is kept.
-func (p *Planner) stays(v *mirror.View, k disrupt.Kept) {
-	p.Log.V(1).Info("kept", "node", k.Node, "method", k.Method, "reason", k.Reason.String())
-	p.Events.Event(nodeNamed(k.Node), corev1.EventTypeNormal, "DisruptionBlocked", k.Method+": "+k.Reason.String())
 }
 
 // mark writes the intent on the machines of a command and closes them to new
@@ -251,6 +243,9 @@ func describe(c disrupt.Command) string {
 	}
 	if n := len(c.Replace); n > 0 {
 		s += fmt.Sprintf(", after %d replacement(s)", n)
+	}
+	if c.Method == disrupt.Consolidation {
+		s += fmt.Sprintf("; saves %s/h, disturbs %.1f", c.Saves, c.Disturbs)
 	}
 	return s
 }

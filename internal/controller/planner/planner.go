@@ -71,6 +71,7 @@ type Planner struct {
 	commands []command
 	acc      accounts
 	said     map[string]bool // why pods wait, as last logged
+	told     told            // why machines stay
 	serial   int
 }
 

@@ -219,7 +219,7 @@ func TestABurstOfPodsIsOnePlan(t *testing.T) {
 	if n := len(r.claims()); n != 2 {
 		t.Errorf("%d claims after another pass", n)
 	}
-	if e := r.Journal.Entries(); len(e) != 1 || e[0].Kind != journal.Provision || e[0].Snapshot == nil {
+	if e := r.Journal.Entries(); len(e) != 2 || e[1].Kind != journal.Kept || e[0].Kind != journal.Provision || e[0].Snapshot == nil {
 		t.Errorf("journal %+v", e)
 	}
 }
@@ -458,7 +458,7 @@ func TestEmptyMachinesGo(t *testing.T) {
 	for _, e := range r.Journal.Entries() {
 		kinds += string(e.Kind) + " "
 	}
-	if kinds != "disrupt dropped " {
+	if kinds != "disrupt dropped kept " {
 		t.Errorf("journal: %s", kinds)
 	}
 	r.pass(60 * time.Second) // nothing is decided twice

@@ -114,6 +114,14 @@ type (
 		Saves    quantity.Price `json:"saves"`
 		Disturbs float64        `json:"disturbs"`
 	}
+	// PoolKeeps: its pool does not remove machines in use to save money.
+	PoolKeeps struct {
+		Pool string `json:"pool"`
+	}
+	// NotQuiet: pods came or went a short while ago; it is looked at from Until on.
+	NotQuiet struct {
+		Until time.Time `json:"until"`
+	}
 	// Reduced: the command of which it was a part has changed.
 	Reduced struct{}
 )
@@ -142,6 +150,8 @@ func (FewSpotTypes) Code() string     { return "FewSpotTypes" }
 func (RulesKeep) Code() string        { return "RulesKeep" }
 func (ReplacementsFail) Code() string { return "ReplacementsFail" }
 func (Unbalanced) Code() string       { return "Unbalanced" }
+func (PoolKeeps) Code() string        { return "PoolKeeps" }
+func (NotQuiet) Code() string         { return "NotQuiet" }
 func (Reduced) Code() string          { return "Reduced" }
 
 func (NotOurs) String() string     { return "no pool here owns it" }
@@ -222,6 +232,12 @@ func (r ReplacementsFail) String() string {
 }
 func (r Unbalanced) String() string {
 	return fmt.Sprintf("the best move found saves %s/h and disturbs %.1f, a score of %.2f; the balanced pool %q asks for %.2f", r.Saves, r.Disturbs, r.Score, r.Pool, line)
+}
+func (r PoolKeeps) String() string {
+	return fmt.Sprintf("it is in use, and pool %q does not remove such machines to save money", r.Pool)
+}
+func (r NotQuiet) String() string {
+	return "pods came or went a short while ago; it is looked at again from " + r.Until.UTC().Format("2006-01-02 15:04:05 MST") + " on"
 }
 func (Reduced) String() string { return "the command of which it was a part has changed" }
 
