@@ -94,11 +94,17 @@ type PortTaken struct {
 	Pool
 	Protocol string `json:"protocol"`
 	Port     int32  `json:"port"`
+	// Daemon is the DaemonSet, empty if several do together.
+	Daemon string `json:"daemon,omitempty"`
 }
 
 func (PortTaken) Code() string { return "PortTaken" }
 func (r PortTaken) String() string {
-	return fmt.Sprintf("%s: daemon pods on its machines take host port %d/%s", r.Pool, r.Port, r.Protocol)
+	by := "daemon pods"
+	if r.Daemon != "" {
+		by = "pods of DaemonSet " + r.Daemon
+	}
+	return fmt.Sprintf("%s: %s on its machines take host port %d/%s", r.Pool, by, r.Port, r.Protocol)
 }
 
 // MarshalJSON writes code, text and fields.

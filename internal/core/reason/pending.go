@@ -250,11 +250,12 @@ func (r TooManyVolumes) MarshalJSON() ([]byte, error) {
 type NoCapacity struct {
 	Pool
 	Types []string `json:"types"`
+	Zones []string `json:"zones"`
 }
 
 func (NoCapacity) Code() string { return "NoCapacity" }
 func (r NoCapacity) String() string {
-	return fmt.Sprintf("%s: the cloud has no capacity now for any suitable offering (%s); tried again when the mark expires", r.Pool, some(r.Types))
+	return fmt.Sprintf("%s: the cloud has no capacity now for any suitable offering (%s in %s); tried again when the mark expires", r.Pool, some(r.Types), some(r.Zones))
 }
 
 // MarshalJSON writes code, text and fields.

@@ -178,7 +178,7 @@ func (s *shop) refuseSize(c *class, suit set) (reason.Reason, int) {
 	had := slices.Clone(large)
 	had.and(s.offers)
 	if had.empty() {
-		return reason.NoCapacity{Pool: pool, Types: s.market.table.distinct(label.InstanceType, large)}, byCapacity
+		return reason.NoCapacity{Pool: pool, Types: s.market.table.distinct(label.InstanceType, large), Zones: s.market.table.distinct(label.Zone, large)}, byCapacity
 	}
 	if why := s.tooFewValues(c, had); why != nil {
 		return why, byValues

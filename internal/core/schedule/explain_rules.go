@@ -53,7 +53,7 @@ func (s *shop) refusePort(c *class) reason.Reason {
 	}
 	for i := range s.daemons {
 		if port, bad := conflict(c.profile.ports, s.daemons[i].rules.ports); bad {
-			return reason.PortTaken{Pool: reason.Pool{Kind: s.pool.Kind, Name: s.pool.Name}, Protocol: port.Protocol, Port: port.Port}
+			return reason.PortTaken{Pool: reason.Pool{Kind: s.pool.Kind, Name: s.pool.Name}, Protocol: port.Protocol, Port: port.Port, Daemon: s.daemons[i].name}
 		}
 	}
 	return nil

@@ -75,7 +75,7 @@ func (b *rulebook) accompany(shops []*shop, daemons []world.Daemon) {
 			continue
 		}
 		for _, s := range shops {
-			s.daemons = append(s.daemons, companion{r, s.daemonOffers(&daemons[i])})
+			s.daemons = append(s.daemons, companion{daemons[i].String(), r, s.daemonOffers(&daemons[i])})
 		}
 	}
 }

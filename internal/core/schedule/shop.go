@@ -42,6 +42,7 @@ type shop struct {
 // companion is a daemon pod that rules between pods look at, on the offers
 // where it will run.
 type companion struct {
+	name  string
 	rules *rules // what it adds to
 	on    set
 }

@@ -122,7 +122,10 @@ func (c *Catalog) lacks(r label.Requirement) string {
 	})
 	slices.Sort(values)
 	says := "no instance type has this value"
-	if len(r.Values) > 1 {
+	switch {
+	case r.Key == label.Zone:
+		says = "no subnet or offering is there"
+	case len(r.Values) > 1:
 		says = "no instance type has one of these values"
 	}
 	if len(values) <= listedValues {

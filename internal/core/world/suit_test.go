@@ -35,11 +35,11 @@ func TestUnsuited(t *testing.T) {
 		{name: "no such types, unlike any", asks: []label.Requirement{in(label.InstanceType, "a", "b")},
 			want: "spec.requirements: node.kubernetes.io/instance-type In [a b]: no instance type has one of these values"},
 		{name: "no such zone", asks: []label.Requirement{in(label.Zone, "us-west-2z")},
-			want: "spec.requirements: topology.kubernetes.io/zone In [us-west-2z]: no instance type has this value; there are us-west-2a, us-west-2b"},
+			want: "spec.requirements: topology.kubernetes.io/zone In [us-west-2z]: no subnet or offering is there; there are us-west-2a, us-west-2b"},
 		{name: "bound", asks: []label.Requirement{{Key: "karpenter.k8s.aws/instance-cpu", Op: label.Gt, Values: []string{"8"}}},
 			want: "spec.requirements: karpenter.k8s.aws/instance-cpu Gt 8: no instance type satisfies this"},
 		{name: "label", labels: map[string]string{label.Zone: "mars"},
-			want: "spec.labels: topology.kubernetes.io/zone In [mars]: no instance type has this value; there are us-west-2a, us-west-2b"},
+			want: "spec.labels: topology.kubernetes.io/zone In [mars]: no subnet or offering is there; there are us-west-2a, us-west-2b"},
 		{name: "one rules out the other", asks: []label.Requirement{in(label.Zone, "us-west-2a"), in(label.CapacityType, label.Spot)},
 			want: "spec.requirements: no instance type satisfies all of them together: topology.kubernetes.io/zone In [us-west-2a], karpenter.sh/capacity-type In [spot]"},
 	} {
