@@ -431,16 +431,7 @@ func (f *filling) claimFor(n *corev1.Node) (*karpv1.NodeClaim, error) {
 		}
 	}
 	c.Status = karpv1.NodeClaimStatus{NodeName: n.Name, ProviderID: n.Spec.ProviderID, ImageID: f.image(n.Labels[imageOf]), Capacity: n.Status.Capacity, Allocatable: n.Status.Allocatable}
-	steps := []string{karpv1.ConditionLaunched}
-	if n.Labels[label.Registered] == "true" {
-		steps = append(steps, karpv1.ConditionRegistered)
-	}
-	if n.Labels[label.Initialized] == "true" {
-		steps = append(steps, karpv1.ConditionInitialized, karpv1.ConditionReady)
-	}
-	for _, t := range steps {
-		c.Status.Conditions = append(c.Status.Conditions, metav1.Condition{Type: t, Status: metav1.ConditionTrue, Reason: t, LastTransitionTime: n.CreationTimestamp})
-	}
+	c.Status.Conditions = steps(n)
 	at := n.CreationTimestamp
 	if text, ok := n.Annotations[lastPod]; ok {
 		t, err := time.Parse(time.RFC3339, text)
@@ -452,6 +443,33 @@ func (f *filling) claimFor(n *corev1.Node) (*karpv1.NodeClaim, error) {
 	c.Status.LastPodEventTime = &at
 	f.nominated(n, c)
 	return c, nil
+}
+
+// bought are the labels that a launch gives a claim.
+func (f *filling) bought(c *karpv1.NodeClaim) map[string]string {
+	out := map[string]string{label.CapacityType: label.OnDemand, corev1.LabelArchStable: "amd64", corev1.LabelOSStable: "linux"}
+	if parts := strings.Split(c.Status.ProviderID, "/"); len(parts) > 1 {
+		out[corev1.LabelTopologyZone] = parts[len(parts)-2]
+	}
+	if len(f.c.Cloud.InstanceTypes) > 0 {
+		out[corev1.LabelInstanceTypeStable] = f.c.Cloud.InstanceTypes[0].Name
+	}
+	return out
+}
+
+// steps are the conditions of a claim whose node is as far as it says.
+func steps(n *corev1.Node) (out []metav1.Condition) {
+	types := []string{karpv1.ConditionLaunched}
+	if n.Labels[label.Registered] == "true" {
+		types = append(types, karpv1.ConditionRegistered)
+	}
+	if n.Labels[label.Initialized] == "true" {
+		types = append(types, karpv1.ConditionInitialized, karpv1.ConditionReady)
+	}
+	for _, t := range types {
+		out = append(out, metav1.Condition{Type: t, Status: metav1.ConditionTrue, Reason: t, LastTransitionTime: n.CreationTimestamp})
+	}
+	return out
 }
 
 // nominated notes for which pods a node was bought.
@@ -473,7 +491,11 @@ func (f *filling) nominated(n *corev1.Node, c *karpv1.NodeClaim) {
 // complete fills in what every claim has.
 func (f *filling) complete(c *karpv1.NodeClaim) {
 	if c.CreationTimestamp.IsZero() {
-		c.CreationTimestamp = metav1.NewTime(f.c.Now.Add(-time.Hour))
+		age := time.Hour
+		if c.Status.NodeName == "" && c.DeletionTimestamp == nil && len(c.Status.Conditions) == 0 {
+			age = waiting // its machine is on its way
+		}
+		c.CreationTimestamp = metav1.NewTime(f.c.Now.Add(-age))
 	}
 	if c.UID == "" {
 		c.UID = types.UID("uid-claim-" + c.Name)
@@ -483,6 +505,16 @@ func (f *filling) complete(c *karpv1.NodeClaim) {
 	}
 	if like, err := f.asBought(c.Labels); err == nil && len(c.OwnerReferences) == 0 {
 		c.OwnerReferences = like.OwnerReferences
+		c.Annotations = merged(merged(map[string]string{}, like.Annotations), c.Annotations)
+		if c.Status.ProviderID != "" {
+			c.Labels = merged(f.bought(c), c.Labels)
+		}
+	}
+	if c.Status.ProviderID != "" && len(c.Status.Conditions) == 0 { // one with an instance was launched
+		c.Status.Conditions = []metav1.Condition{{Type: karpv1.ConditionLaunched, Status: metav1.ConditionTrue, Reason: karpv1.ConditionLaunched, LastTransitionTime: c.CreationTimestamp}}
+		if n := f.nodes[c.Status.NodeName]; n != nil {
+			c.Status.Conditions = steps(n)
+		}
 	}
 	if n := f.nodes[c.Status.NodeName]; n != nil && len(n.OwnerReferences) == 0 && n.Spec.ProviderID == c.Status.ProviderID {
 		n.OwnerReferences = []metav1.OwnerReference{ledger.Owner(c)}
