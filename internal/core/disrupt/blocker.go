@@ -19,6 +19,7 @@ var blockers = []func(candidate) reason.Reason{
 	notConsolidated,
 	failing,
 	protectedPod,
+	justMoved,
 	budget,
 }
 
@@ -117,6 +118,22 @@ func protectedPod(c candidate) reason.Reason {
 	for _, p := range c.node.Pods {
 		if p.DoNotEvict && !p.Finished && !p.IsStatic() && p.DeletedAt == nil {
 			return ProtectedPod{Pod: p.ObjectName}
+		}
+	}
+	return nil
+}
+
+// restFor is how long a pod that was moved to save money is left alone.
+const restFor = time.Hour
+
+func justMoved(c candidate) reason.Reason {
+	if c.method != Consolidation {
+		return nil
+	}
+	for i := range c.node.Pods {
+		p := &c.node.Pods[i]
+		if p.MovedAt != nil && p.Leaves(c.node) && c.now.Before(p.MovedAt.Add(restFor)) {
+			return JustMoved{Pod: p.ObjectName, Until: p.MovedAt.Add(restFor)}
 		}
 	}
 	return nil

@@ -79,6 +79,10 @@ func TestConsolidation(t *testing.T) {
 		"pods are not dealt out between a node and a smaller machine": {nodes: []world.Node{
 			node("a", xl, pod("p1", 1100, nil), pod("p2", 1100, nil)), node("b", xl, pod("q1", 1100, nil), pod("q2", 1100, nil))},
 			want: "a stays (NotCheaper); b stays (NotCheaper);"},
+		"pods that were moved a while ago rest": {nodes: []world.Node{node("a", xl, pod("p", 1500, func(p *world.Pod) { at := t0.Add(time.Minute); p.MovedAt = &at }))},
+			want: "a stays (JustMoved);"},
+		"an hour later they do not": {nodes: []world.Node{node("a", xl, pod("p", 1500, func(p *world.Pod) { at := t0.Add(-time.Hour); p.MovedAt = &at }))},
+			want: "consolidation: a after m.large/on-demand saves $0.1000/h for 2;"},
 		"a smaller machine will do": {nodes: []world.Node{node("a", xl, pod("p", 1500, nil))},
 			want: "consolidation: a after m.large/on-demand saves $0.1000/h for 2;"},
 		"an older machine is replaced by one that costs less": {nodes: []world.Node{node("a", of("old.xlarge", label.OnDemand), pod("p", 3500, nil))},

@@ -122,6 +122,11 @@ type (
 	NotQuiet struct {
 		Until time.Time `json:"until"`
 	}
+	// JustMoved: a pod on it was moved to save money a short while ago.
+	JustMoved struct {
+		Pod   world.ObjectName `json:"pod"`
+		Until time.Time        `json:"until"`
+	}
 	// Reduced: the command of which it was a part has changed.
 	Reduced struct{}
 )
@@ -152,6 +157,7 @@ func (ReplacementsFail) Code() string { return "ReplacementsFail" }
 func (Unbalanced) Code() string       { return "Unbalanced" }
 func (PoolKeeps) Code() string        { return "PoolKeeps" }
 func (NotQuiet) Code() string         { return "NotQuiet" }
+func (JustMoved) Code() string        { return "JustMoved" }
 func (Reduced) Code() string          { return "Reduced" }
 
 func (NotOurs) String() string     { return "no pool here owns it" }
@@ -238,6 +244,9 @@ func (r PoolKeeps) String() string {
 }
 func (r NotQuiet) String() string {
 	return "pods came or went a short while ago; it is looked at again from " + r.Until.UTC().Format("2006-01-02 15:04:05 MST") + " on"
+}
+func (r JustMoved) String() string {
+	return fmt.Sprintf("pod %s was moved to save money a short while ago, and is left alone until %s", r.Pod, r.Until.UTC().Format("2006-01-02 15:04 MST"))
 }
 func (Reduced) String() string { return "the command of which it was a part has changed" }
 

@@ -54,6 +54,9 @@ type Pod struct {
 	Finished     bool       `json:"finished,omitempty"`  // Succeeded or Failed
 	DeletedAt    *time.Time `json:"deletedAt,omitempty"` // when its grace ends
 	GraceSeconds int64      `json:"graceSeconds,omitempty"`
+	// MovedAt is when it came here because another machine was removed to save
+	// money; nil: it did not.
+	MovedAt *time.Time `json:"movedAt,omitempty"`
 	// DoNotEvict: a person asked that it not be moved (either generation's
 	// annotation).
 	DoNotEvict bool `json:"doNotEvict,omitempty"`

@@ -54,6 +54,8 @@ type Record struct {
 	TerminationGrace *Duration `json:"terminationGrace,omitempty"`
 	// Failures of attempts to replace it.
 	Failures Failures `json:"failures,omitzero"`
+	// Moved are pods that were moved to save money; some of them came here.
+	Moved []Moved `json:"moved,omitempty"`
 	// Expires is when the machine goes, whatever is on it; nil = never.
 	Expires *time.Time `json:"expires,omitempty"`
 	// Interrupted says why the cloud ends the machine, so that no pod may stay;
@@ -61,6 +63,21 @@ type Record struct {
 	Interrupted string `json:"interrupted,omitempty"`
 	// Deadline is when draining ends whatever is left; nil = no deadline.
 	Deadline *time.Time `json:"deadline,omitempty"`
+}
+
+// Moved says that so many pods of an owner were told to go, from that time on,
+// to save money. Those that its owner makes first after that are the same pods
+// at another place.
+type Moved struct {
+	Owner OwnerKey  `json:"owner"`
+	At    time.Time `json:"at"`
+	Pods  int       `json:"pods"`
+}
+
+// OwnerKey names the controller of a pod.
+type OwnerKey struct {
+	Namespace string `json:"namespace,omitempty"`
+	Owner
 }
 
 // Failures counts what went wrong in a row, and when it last did.

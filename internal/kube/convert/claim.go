@@ -164,6 +164,7 @@ func Record(c *karpv1.NodeClaim) world.Record {
 		Registered:    condition(c, karpv1.ConditionRegistered),
 		Initialized:   condition(c, karpv1.ConditionInitialized),
 		Drifted:       condition(c, karpv1.ConditionDrifted),
+		Moved:         moved(c),
 		Interrupted:   c.Annotations[dialect.AnnotationInterrupted],
 		Failures:      failures(c.Annotations[dialect.AnnotationReplacementFailures]),
 	}

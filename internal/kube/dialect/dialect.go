@@ -46,6 +46,9 @@ const (
 	AnnotationDisruptionIntent = "karpenter.sh/disruption-intent"
 	// AnnotationReplaces is on a machine that was bought as a replacement.
 	AnnotationReplaces = "karpenter.sh/replaces"
+	// AnnotationMoved holds, as JSON, which pods were moved to save money; it is on
+	// a machine that some of them went to.
+	AnnotationMoved = "karpenter.sh/moved-pods"
 	// AnnotationReplacementFailures counts, as JSON, how often a machine could not
 	// be replaced because what was bought for it did not come up.
 	AnnotationReplacementFailures = "karpenter.sh/replacement-failures"
@@ -87,7 +90,7 @@ const (
 // control are the annotations with which the controller keeps its own state.
 var control = map[string]bool{
 	AnnotationLaunchRequest: true, AnnotationPlannedPods: true, AnnotationInlineProvider: true,
-	AnnotationTerminationTimestamp: true, AnnotationInterrupted: true, AnnotationDisruptionIntent: true, AnnotationReplaces: true, AnnotationReplacementFailures: true,
+	AnnotationTerminationTimestamp: true, AnnotationInterrupted: true, AnnotationDisruptionIntent: true, AnnotationReplaces: true, AnnotationReplacementFailures: true, AnnotationMoved: true,
 	AnnotationEmptinessTimestamp: true, AnnotationPoolHash: true, AnnotationPoolHashVersion: true,
 	AnnotationClassHash: true, AnnotationClassHashVersion: true,
 	AnnotationMinValuesRelaxed: true, AnnotationAdopt: true, AnnotationAdoptedFrom: true,

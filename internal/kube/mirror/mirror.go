@@ -111,6 +111,7 @@ func (m *Mirror) View(ctx context.Context, now time.Time, policy world.Policy, n
 	}
 	b.records()
 	b.pods()
+	b.moved()
 	b.nodes()
 	b.promises()
 	b.budgets()
