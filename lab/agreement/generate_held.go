@@ -25,7 +25,7 @@ func nominations(d *draft) {
 		}
 		for j := range d.Pods {
 			p := &d.Pods[j]
-			if p.Spec.NodeName != "" || d.isPromised(nameOf(p)) || p.Status.NominatedNodeName != "" || !d.chance(0.2) || d.exclusive(p) {
+			if p.Spec.NodeName != "" || d.isPromised(nameOf(p)) || p.Status.NominatedNodeName != "" || !d.chance(0.2) || len(p.Spec.Volumes) > 0 {
 				continue
 			}
 			if at := settled(n, d.claimOf(n)).node; daemonPod(asDaemon(p), at) != nil && d.hasRoom(at, p) {

@@ -77,6 +77,9 @@ func (d *draft) boundTemplate() template {
 			c.add(d, &t)
 		}
 	}
+	for i := range t.Spec.Volumes { // whoever runs has its volumes
+		t.Spec.Volumes[i].VolumeSource = corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: own + "bound"}}
+	}
 	return t
 }
 
@@ -246,7 +249,7 @@ func promises(d *draft) {
 		}
 		var names []world.ObjectName
 		for j := range d.Pods {
-			if p := &d.Pods[j]; p.Spec.NodeName == "" && d.chance(0.1) && !d.exclusive(p) && d.wouldHold(claim, p) {
+			if p := &d.Pods[j]; p.Spec.NodeName == "" && d.chance(0.1) && len(p.Spec.Volumes) == 0 && d.wouldHold(claim, p) {
 				names = append(names, nameOf(p))
 				break
 			}

@@ -186,13 +186,6 @@ func (d *draft) volumeClaim(namespace, name, kind string) string {
 	return name
 }
 
-// exclusive reports whether the pod uses a claim that only one pod may use.
-func (d *draft) exclusive(p *corev1.Pod) bool {
-	return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
-		return v.PersistentVolumeClaim != nil && strings.HasSuffix(v.PersistentVolumeClaim.ClaimName, "once")
-	})
-}
-
 // volume makes a PersistentVolume, in one or two zones or, if it is local, on a
 // node, and returns its name.
 func (d *draft) volume(kind, class string, claim *corev1.PersistentVolumeClaim) string {

@@ -191,9 +191,9 @@ func (b *rulebook) key(name string) int {
 	return at
 }
 
-// domains lists, per topology key, the values that nodes have: a machine of a pool
-// that leaves the label open may get one of them.
-func (b *rulebook) domains(nodes []*world.Node) (out []label.Requirement) {
+// domains lists, per topology key, the values that nodes have and that pools name:
+// a machine of a pool that leaves the label open may get one of them.
+func (b *rulebook) domains(nodes []*world.Node, pools []world.Pool) (out []label.Requirement) {
 	if b == nil {
 		return nil
 	}
@@ -202,6 +202,15 @@ func (b *rulebook) domains(nodes []*world.Node) (out []label.Requirement) {
 		for _, n := range nodes {
 			if v, ok := nodeLabel(n, key); ok && k != b.host {
 				seen[v] = true
+			}
+		}
+		for i := range pools {
+			for _, r := range append(label.FromLabels(pools[i].Labels), pools[i].Requirements...) {
+				if (r.Op == label.In || r.Op == label.NotIn) && label.Normalize(r.Key) == key {
+					for _, v := range r.Values {
+						seen[v] = true
+					}
+				}
 			}
 		}
 		if len(seen) > 0 {

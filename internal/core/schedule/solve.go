@@ -107,7 +107,7 @@ func compile(s *world.Snapshot, opt Options) *problem {
 	if p.book != nil {
 		p.ground = newGround(p.book, nodes, p.places)
 	}
-	topology := p.book.domains(nodes)
+	topology := p.book.domains(nodes, s.Pools)
 	pools := slices.Clone(s.Pools)
 	world.SortPools(pools)
 	markets := map[world.CatalogKey]*market{}
