@@ -88,7 +88,7 @@ var rules = []rule{
 	{"sim/rig/...", []string{"sim/...", "api/...", "internal/assembly", "internal/scenario/...", "internal/admission", "internal/aws", "internal/aws/catalog", "internal/aws/class",
 		"internal/aws/launch", "internal/aws/notice", "internal/cloud", "internal/controller/...", "internal/core/...", "internal/journal", "internal/kube/...", "internal/settings"}, kube,
 		"the rig runs the product as it is; neither the process around it nor the SDK"},
-	{"bench/...", []string{"internal/core/...", "internal/kube/convert", "internal/aws/catalog"}, []string{k8sTypes, k8sMeta}, "a benchmark takes the path of the controller"},
+	{"bench/...", []string{"bench/problem", "internal/core/...", "internal/kube/convert", "internal/aws/catalog"}, []string{k8sTypes, k8sMeta}, "a benchmark takes the path of the controller"},
 }
 
 // pure are the packages that must be functions: no clock, chance, input,

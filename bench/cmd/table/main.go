@@ -93,7 +93,7 @@ func (b *bench) run(only string, seeds int, curve bool) error {
 	if _, err := command(nil, "go", "-C", "bench/schedbench", "build", "-o", b.bin, "./cmd/..."); err != nil {
 		return err
 	}
-	for _, own := range []string{"solve", "gen"} {
+	for _, own := range []string{"solve", "gen", "consolidate"} {
 		if _, err := command(nil, "go", "build", "-o", b.bin+"our-"+own, "./bench/cmd/"+own); err != nil {
 			return err
 		}
@@ -121,7 +121,10 @@ func (b *bench) run(only string, seeds int, curve bool) error {
 		}
 		fmt.Println()
 	}
-	return nil
+	if seeds > 0 || only != "" {
+		return nil
+	}
+	return b.consolidation()
 }
 
 // line solves the problem of seed 42, as the reference did, and prints what came

@@ -1,22 +1,26 @@
-package main
+// Package problem reads the problems of the benchmark, and measures what it costs
+// to solve them.
+package problem
 
 import (
+	"encoding/json"
+	"fmt"
 	"maps"
+	"os"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"karpenter/internal/core/label"
 	"karpenter/internal/core/quantity"
-	"karpenter/internal/core/schedule"
 	"karpenter/internal/core/world"
 	"karpenter/internal/kube/convert"
 )
 
-// input is the problem format of the benchmark. It is extended by further pools,
+// Input is the problem format of the benchmark. It is extended by further pools,
 // and by the pool that a node belongs to (else it is nodePool); problems with
 // these are made by bench/cmd/gen.
-type input struct {
+type Input struct {
 	Name          string         `json:"name"`
 	InstanceTypes []instanceType `json:"instanceTypes"`
 	NodePool      nodePool       `json:"nodePool"`
@@ -60,50 +64,24 @@ type instanceType struct {
 	} `json:"offerings"`
 }
 
-// output is the result format of the benchmark.
-type output struct {
-	Implementation string       `json:"implementation"`
-	Input          string       `json:"input"`
-	Workers        int          `json:"workers"`
-	MaxProcs       int          `json:"gomaxprocs"`
-	Pods           int          `json:"podCount"`
-	InstanceTypes  int          `json:"instanceTypeCount"`
-	ExistingNodes  int          `json:"existingNodeCount"`
-	Seconds        float64      `json:"seconds"`
-	CPUSeconds     float64      `json:"cpuSeconds"`
-	AllocBytes     uint64       `json:"allocBytes"`
-	Allocs         uint64       `json:"allocs"`
-	BaseRSSBytes   int64        `json:"baseRSSBytes"`
-	PeakRSSBytes   int64        `json:"peakRSSBytes"`
-	Unschedulable  int          `json:"unschedulable"`
-	OnExisting     int          `json:"onExistingNodes"`
-	NodeCount      int          `json:"newNodeCount"`
-	PricePerHour   float64      `json:"pricePerHour"`
-	Classes        int          `json:"classes"`
-	Evaluations    int64        `json:"evaluations"`
-	Nodes          []outputNode `json:"nodes,omitempty"`
-	Existing       []assignment `json:"existing,omitempty"`
+// Read reads a problem file.
+func Read(file string) (*Input, error) {
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	in := &Input{}
+	if err := json.Unmarshal(raw, in); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", file, err)
+	}
+	return in, nil
 }
 
-type outputNode struct {
-	InstanceType string   `json:"instanceType"`
-	Zone         string   `json:"zone"`
-	CapacityType string   `json:"capacityType"`
-	Price        float64  `json:"price"`
-	Options      int      `json:"options"`
-	Pods         []string `json:"pods"`
-}
+// Key is the catalogue of all pools of a problem.
+const Key = world.CatalogKey("bench")
 
-type assignment struct {
-	Node string   `json:"node"`
-	Pods []string `json:"pods"`
-}
-
-func price(micros int64) quantity.Price { return quantity.Price(micros) }
-
-const key = world.CatalogKey("bench")
-
-func snapshot(in *input, policy world.Policy) *world.Snapshot {
+// Snapshot is the world of the problem.
+func Snapshot(in *Input, policy world.Policy) *world.Snapshot {
 	s := &world.Snapshot{Policy: policy, Catalogs: map[world.CatalogKey]world.Catalog{}}
 	pools := map[string]*nodePool{"": &in.NodePool}
 	s.Pools = []world.Pool{pool(&in.NodePool)}
@@ -118,7 +96,7 @@ func snapshot(in *input, policy world.Policy) *world.Snapshot {
 		types[t.Name] = t
 		c.Types = append(c.Types, t)
 	}
-	s.Catalogs[key] = c
+	s.Catalogs[Key] = c
 	for i := range in.DaemonSets {
 		d := convert.Pod(&in.DaemonSets[i])
 		s.Daemons = append(s.Daemons, world.Daemon{ObjectName: d.ObjectName, Template: d})
@@ -136,7 +114,9 @@ func snapshot(in *input, policy world.Policy) *world.Snapshot {
 			Joined: true, Ready: true, Registered: true, Initialized: true,
 		}
 		for j := range n.Pods {
-			node.Pods = append(node.Pods, convert.Pod(&n.Pods[j]))
+			p := convert.Pod(&n.Pods[j])
+			p.Node = n.Name
+			node.Pods = append(node.Pods, p)
 		}
 		s.Nodes = append(s.Nodes, node)
 	}
@@ -149,7 +129,7 @@ func snapshot(in *input, policy world.Policy) *world.Snapshot {
 
 func pool(p *nodePool) world.Pool {
 	return world.Pool{
-		Name: p.Name, Kind: "NodePool", Weight: p.Weight, Catalog: key, Labels: maps.Clone(p.Labels),
+		Name: p.Name, Kind: "NodePool", Weight: p.Weight, Catalog: Key, Labels: maps.Clone(p.Labels),
 		Requirements: requirements(p.Requirements), Taints: taints(p.Taints),
 	}
 }
@@ -184,46 +164,6 @@ func requirements(in []corev1.NodeSelectorRequirement) []label.Requirement {
 	var out []label.Requirement
 	for _, r := range in {
 		out = append(out, label.Requirement{Key: r.Key, Op: label.Op(r.Operator), Values: r.Values})
-	}
-	return out
-}
-
-// result writes the plan in the benchmark's format.
-func result(in *input, plan *schedule.Plan) output {
-	out := output{
-		Implementation: "karpenter", Input: in.Name, Workers: 1, MaxProcs: 1, Pods: len(in.Pods),
-		InstanceTypes: len(in.InstanceTypes), ExistingNodes: len(in.Nodes),
-		Unschedulable: len(plan.Unplaced), OnExisting: len(plan.Placements), NodeCount: len(plan.Machines),
-	}
-	prices := map[schedule.Option]float64{}
-	for i := range in.InstanceTypes {
-		for _, o := range in.InstanceTypes[i].Offerings {
-			prices[schedule.Option{Type: in.InstanceTypes[i].Name, Zone: o.Zone, CapacityType: o.CapacityType}] = o.Price
-		}
-	}
-	for i := range plan.Machines {
-		m := &plan.Machines[i]
-		o := m.Options[0]
-		n := outputNode{InstanceType: o.Type, Zone: o.Zone, CapacityType: o.CapacityType, Options: len(m.Options)}
-		o.Price = 0
-		n.Price = prices[o]
-		out.PricePerHour += n.Price
-		for _, p := range m.Pods {
-			n.Pods = append(n.Pods, p.Name)
-		}
-		out.Nodes = append(out.Nodes, n)
-	}
-	byNode := map[string]*assignment{}
-	for _, p := range plan.Placements {
-		a := byNode[p.Node]
-		if a == nil {
-			a = &assignment{Node: p.Node}
-			byNode[p.Node] = a
-		}
-		a.Pods = append(a.Pods, p.Pod.Name)
-	}
-	for _, name := range slices.Sorted(maps.Keys(byNode)) {
-		out.Existing = append(out.Existing, *byNode[name])
 	}
 	return out
 }
