@@ -33,15 +33,15 @@ type rules struct {
 	w       *world
 	Broken  []string
 	tokens  map[string]string    // token of a launch → instance
-	claims  map[string]string    // claim → instance that lives
 	alone   map[string]time.Time // instance without a record → since when
 	looked  time.Time
 	deleted int // direct deletions of pods, as last counted
 	started int // launches
+	limit   int64
 }
 
 func newRules(w *world) *rules {
-	return &rules{w: w, tokens: map[string]string{}, claims: map[string]string{}, alone: map[string]time.Time{}}
+	return &rules{w: w, tokens: map[string]string{}, alone: map[string]time.Time{}, limit: limitCPU}
 }
 
 func (r *rules) broken(format string, args ...any) {
@@ -163,8 +163,8 @@ func (r *rules) limits(claims []karpv1.NodeClaim) {
 			sum.Add(claims[i].Status.Capacity[corev1.ResourceCPU])
 		}
 	}
-	if sum.Value() > limitCPU {
-		r.broken("the pool has %s CPU, and its limit is %d", sum.String(), limitCPU)
+	if sum.Value() > r.limit {
+		r.broken("the pool has %s CPU, and its limit is %d", sum.String(), r.limit)
 	}
 }
 
