@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"cmp"
+	"encoding/binary"
 	"maps"
 	"slices"
 
@@ -153,7 +154,39 @@ func (p *problem) collectPods(s *world.Snapshot) {
 	for i := range s.Pending {
 		add(&s.Pending[i])
 	}
-	slices.SortFunc(p.pods, comparePods)
+	sortPods(p.pods)
+}
+
+// sortPods sorts by comparePods. What mostly decides lies side by side.
+func sortPods(pods []*world.Pod) {
+	type rank struct {
+		numbers [5]int64 // what comes before the UID
+		uid     uint64   // its beginning
+		pod     *world.Pod
+	}
+	ranks := make([]rank, len(pods))
+	for i, p := range pods {
+		var uid [8]byte
+		copy(uid[:], p.UID)
+		ranks[i] = rank{
+			[5]int64{-int64(p.Priority), -p.Requests.MilliCPU, -p.Requests.MemoryBytes, p.Created.Unix(), int64(p.Created.Nanosecond())},
+			binary.BigEndian.Uint64(uid[:]), p,
+		}
+	}
+	slices.SortFunc(ranks, func(a, b rank) int {
+		for i, n := range a.numbers {
+			if n != b.numbers[i] {
+				return cmp.Compare(n, b.numbers[i])
+			}
+		}
+		if a.uid != b.uid {
+			return cmp.Compare(a.uid, b.uid)
+		}
+		return comparePods(a.pod, b.pod)
+	})
+	for i, r := range ranks {
+		pods[i] = r.pod
+	}
 }
 
 func sortedNodes(nodes []world.Node) []*world.Node {
@@ -330,6 +363,7 @@ func (p *problem) emitOrder() {
 	if p.book == nil {
 		return
 	}
+	p.plan.Order = make([]world.ObjectName, 0, len(p.pods))
 	for _, i := range p.order {
 		p.plan.Order = append(p.plan.Order, p.pods[i].ObjectName)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"karpenter/internal/core/label"
 	"karpenter/internal/core/quantity"
@@ -188,5 +189,24 @@ pod d cpu=9
 		if c.want == "" && faults != "" || !strings.Contains(faults, c.want) {
 			t.Errorf("%s: want %q in\n%s\n%s", what, c.want, faults, plan.Text())
 		}
+	}
+}
+
+// sortPods is comparePods, only quicker.
+func TestSortPods(t *testing.T) {
+	d := newDice(5)
+	var pods []*world.Pod
+	for i := range 300 {
+		p := &world.Pod{ObjectName: world.ObjectName{Name: fmt.Sprint(i)}, UID: one(d, "", "a", "abcdefgh", "abcdefgh-1", "abcdefgh-2", "b\x00", "b")}
+		p.Priority = one[int32](d, 0, -5, 1<<30)
+		p.Requests = quantity.Resources{MilliCPU: d.Int64N(2), MemoryBytes: d.Int64N(2)}
+		p.Created = one(d, time.Time{}, time.Unix(5, 1), time.Unix(5, 2), time.Unix(-5, 0))
+		pods = append(pods, p)
+	}
+	want := slices.Clone(pods)
+	slices.SortFunc(want, comparePods)
+	mix(d, pods)
+	if sortPods(pods); !slices.Equal(pods, want) {
+		t.Error("not in the order of comparePods")
 	}
 }

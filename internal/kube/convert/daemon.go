@@ -84,8 +84,10 @@ func Selector(s *metav1.LabelSelector) world.LabelSelector {
 	if s == nil {
 		return world.LabelSelector{Nothing: true}
 	}
-	if _, err := metav1.LabelSelectorAsSelector(s); err != nil {
-		return world.LabelSelector{Nothing: true}
+	if !plain(s) {
+		if _, err := metav1.LabelSelectorAsSelector(s); err != nil {
+			return world.LabelSelector{Nothing: true}
+		}
 	}
 	var out world.LabelSelector
 	for k, v := range s.MatchLabels {
@@ -96,4 +98,26 @@ func Selector(s *metav1.LabelSelector) world.LabelSelector {
 		out.Requirements = append(out.Requirements, label.Requirement{Key: e.Key, Op: label.Op(e.Operator), Values: slices.Clone(e.Values)})
 	}
 	return out
+}
+
+// plain reports whether the selector is valid at first sight: short words of lower
+// case, digits and inner hyphens. Most are, and looking closer takes long.
+func plain(s *metav1.LabelSelector) bool {
+	for k, v := range s.MatchLabels {
+		if !plainWord(k) || !plainWord(v) {
+			return false
+		}
+	}
+	return len(s.MatchExpressions) == 0
+}
+
+func plainWord(w string) bool {
+	for i := range len(w) {
+		switch c := w[i]; {
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '-' && i > 0 && i < len(w)-1:
+		default:
+			return false
+		}
+	}
+	return 0 < len(w) && len(w) <= 63
 }
