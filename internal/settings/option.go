@@ -34,6 +34,20 @@ var options = []option{
 		boolean(func(s *Settings) *bool { return &s.DriftEnabled })},
 	{"featureGates.spotToSpotConsolidation", []string{"SPOT_TO_SPOT_CONSOLIDATION"}, "replace spot machines of NodePools by cheaper ones",
 		boolean(func(s *Settings) *bool { return &s.SpotToSpotConsolidation })},
+	{"featureGates", []string{"FEATURE_GATES"}, "gates by name, such as SpotToSpotConsolidation=true; those that do not exist here are ignored",
+		func(s *Settings, v string) error {
+			for _, gate := range strings.FieldsFunc(v, func(r rune) bool { return r == ',' || r == ' ' }) {
+				name, value, _ := strings.Cut(gate, "=")
+				on, err := strconv.ParseBool(value)
+				if err != nil {
+					return fmt.Errorf("%s must be true or false, not %q", name, value)
+				}
+				if name == "SpotToSpotConsolidation" {
+					s.SpotToSpotConsolidation = on
+				}
+			}
+			return nil
+		}},
 	{"aws.clusterName", []string{"CLUSTER_NAME"}, "name of the cluster (required)",
 		text(func(s *Settings) *string { return &s.ClusterName })},
 	{"aws.clusterEndpoint", []string{"CLUSTER_ENDPOINT"}, "URL under which machines reach the API server",

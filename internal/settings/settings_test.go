@@ -127,3 +127,16 @@ func TestTheClusterIsNotRenamedWhileRunning(t *testing.T) {
 		t.Errorf("renamed to %q: %v", l.Get().ClusterName, err)
 	}
 }
+
+func TestFeatureGates(t *testing.T) {
+	for text, want := range map[string]bool{"": false, "SpotToSpotConsolidation=true": true, "NodeRepair=true,SpotToSpotConsolidation=true,Other=false": true, "SpotToSpotConsolidation=false": false} {
+		s := Default()
+		if err := s.set("featureGates", text); err != nil || s.SpotToSpotConsolidation != want {
+			t.Errorf("%q: %v, %v", text, s.SpotToSpotConsolidation, err)
+		}
+	}
+	s := Default()
+	if err := s.set("featureGates", "SpotToSpotConsolidation=maybe"); err == nil {
+		t.Error("a gate that is neither open nor shut was accepted")
+	}
+}
