@@ -36,6 +36,9 @@ func consolidatable(c candidate) (time.Time, bool) {
 	}
 	if q := c.pool.Disruption.QuietFor; q != nil {
 		since = since.Add(q.Duration)
+		if sweep := c.swept(); since.Before(sweep) {
+			since = sweep
+		}
 		return since, !c.now.Before(since)
 	}
 	return since, true

@@ -195,3 +195,19 @@ func TestReasonsSayWhatIsWrong(t *testing.T) {
 		}
 	}
 }
+
+// A machine that no pod has used yet waits as long as kube-scheduler may take to
+// come back to the pods that it was bought for.
+func TestAMachineThatNobodyHasUsedWaits(t *testing.T) {
+	usable := t0
+	unused := func(n *world.Node) { n.EmptySince, n.PodEvent, n.Unused = &usable, &usable, true }
+	none := &world.Duration{}
+	s := cluster(func(p *world.Pool) {
+		p.EmptyAfter, p.ExpireAfter, p.Consolidate, p.Disruption.QuietFor = none, nil, true, none
+	}, node("a", unused))
+	for after, want := range map[time.Duration]string{sweep - time.Second: "", sweep: "emptiness: a;"} {
+		if got := words(Decide(s, t0.Add(after), Options{})); got != want {
+			t.Errorf("after %s: %q, want %q", after, got, want)
+		}
+	}
+}

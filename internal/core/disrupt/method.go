@@ -18,7 +18,24 @@ func empty(c candidate) (time.Time, bool) {
 		from = *c.node.PodEvent
 	}
 	since := from.Add(c.pool.EmptyAfter.Duration)
+	if sweep := c.swept(); since.Before(sweep) {
+		since = sweep
+	}
 	return since, !c.now.Before(since) && !slices.ContainsFunc(c.node.Pods, occupies)
+}
+
+// sweep is how long kube-scheduler may take to come back to a pod that nothing
+// has woken (its podMaxInUnschedulablePodsDuration).
+const sweep = 5 * time.Minute
+
+// swept is until when a machine that no pod has used yet waits for those that it
+// was bought for; zero for others. A pool that does not ask for quiet says
+// itself how long an empty machine stays.
+func (c candidate) swept() time.Time {
+	if c.pool.Disruption.QuietFor == nil || !c.node.Unused || c.node.PodEvent == nil {
+		return time.Time{}
+	}
+	return c.node.PodEvent.Add(sweep)
 }
 
 // occupies reports whether the pod keeps a machine from being empty. A pod

@@ -65,6 +65,8 @@ type Node struct {
 	// PodEvent is when a pod last came or went, or the machine became usable; nil:
 	// not since it was created.
 	PodEvent *time.Time `json:"podEvent,omitempty"`
+	// Unused: no pod has come since it became usable, as far as anybody noted.
+	Unused bool `json:"unused,omitempty"`
 	// NominatedUntil: before this time pods are expected that were planned here.
 	NominatedUntil *time.Time `json:"nominatedUntil,omitempty"`
 

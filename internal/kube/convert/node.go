@@ -87,7 +87,7 @@ func Joined(n world.Node, r world.Record) world.Node {
 	}
 	n.PodEvent = r.PodEvent
 	if usable := r.Initialized.Since; r.Initialized.True() && (n.PodEvent == nil || n.PodEvent.Before(usable)) {
-		n.PodEvent = &usable
+		n.PodEvent, n.Unused = &usable, r.PodEvent == nil
 	}
 	if n.Initialized {
 		return n

@@ -2,17 +2,10 @@ package play
 
 import (
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"karpenter/internal/scenario/cases"
 )
-
-// failing are the cases that do not pass yet, and why. One that passes must be
-// taken off the list.
-var failing = map[string]string{
-	"case-76-instance-gone-and-address-reused": "the node that joins runs no pod, and by the defaults of v1 an empty node goes at once",
-}
 
 func TestCases(t *testing.T) {
 	dirs, err := filepath.Glob("../../../test/cases/case-*")
@@ -26,13 +19,7 @@ func TestCases(t *testing.T) {
 				t.Fatal(err)
 			}
 			report, err := Play(c, false)
-			why, known := failing[c.Name]
-			switch {
-			case known && (err != nil || report.Failed() > 0):
-				t.Skip("known: " + why)
-			case known:
-				t.Errorf("passes: take it off the list of failing cases (%s)", why)
-			case err != nil:
+			if err != nil {
 				t.Fatal(err)
 			}
 			for _, r := range report.Results {
@@ -41,11 +28,6 @@ func TestCases(t *testing.T) {
 				}
 			}
 		})
-	}
-	for name := range failing {
-		if !slices.ContainsFunc(dirs, func(d string) bool { return filepath.Base(d) == name }) {
-			t.Errorf("%s: is on the list of failing cases, and there is no such case", name)
-		}
 	}
 }
 
