@@ -138,7 +138,7 @@ func (p *Planner) finishOne(ctx context.Context, set settings.Settings, cmd comm
 	if len(checked.Replace) > 0 {
 		return errors.Join(failed, p.replace(ctx, v, cmd, checked))
 	}
-	p.noteMoves(ctx, v, checked, "")
+	p.noteMoves(ctx, v, checked)
 	for _, t := range checked.Remove {
 		p.savedMoney(v, cmd.Method, t)
 		failed = errors.Join(failed, p.remove(ctx, cmd, t))
@@ -149,9 +149,9 @@ func (p *Planner) finishOne(ctx context.Context, set settings.Settings, cmd comm
 // replace buys the replacements. The replace controller waits for them and
 // finishes the job; if one cannot be bought the machine stays.
 func (p *Planner) replace(ctx context.Context, v *mirror.View, cmd command, checked disrupt.Command) error {
-	bought := ""
+	marks := p.marks(v, cmd.id, checked)
 	for _, m := range checked.Replace {
-		rec, err := p.buy(ctx, v, m, map[string]string{intent.ReplacesAnnotation: cmd.id})
+		rec, err := p.buy(ctx, v, m, marks)
 		if err != nil {
 			p.tellPool(v, m, err)
 			for _, t := range checked.Remove {
@@ -160,12 +160,10 @@ func (p *Planner) replace(ctx context.Context, v *mirror.View, cmd command, chec
 			return err
 		}
 		p.Metrics.Created(cmd.Method, m.Pool)
-		bought = rec.Name
 		for _, t := range checked.Remove {
 			p.Events.Event(nodeNamed(t.Node), corev1.EventTypeNormal, "DeprovisioningLaunchingNode", "replacement "+rec.Name+" was asked for: "+cmd.Method)
 		}
 	}
-	p.noteMoves(ctx, v, checked, bought)
 	in := intent.Intent{ID: cmd.id, Method: cmd.Method, Since: p.Now(), Replacements: len(checked.Replace), Bought: true}
 	for _, t := range checked.Remove {
 		claim, node, err := p.read(ctx, t)

@@ -7,24 +7,36 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	apiv1 "karpenter/api/v1"
 	"karpenter/internal/core/disrupt"
 	"karpenter/internal/core/world"
 	"karpenter/internal/kube/convert"
+	"karpenter/internal/kube/intent"
 	"karpenter/internal/kube/mirror"
 )
 
-// noteMoves writes down which pods a command moves to save money, so that they
-// are left alone for a while, on the machine that gets the first of them, or on
-// the replacement. Without it they may be moved again too soon, which is no
+// marks are the annotations of a replacement: of which command it is, and which
+// pods the command moves to save money, so that they are left alone for a while.
+func (p *Planner) marks(v *mirror.View, command string, checked disrupt.Command) map[string]string {
+	claim := &apiv1.NodeClaim{}
+	if checked.Method == disrupt.Consolidation {
+		convert.AddMoved(claim, p.Now(), p.movesOf(v.Snapshot, checked))
+	}
+	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, intent.ReplacesAnnotation, command)
+	return claim.Annotations
+}
+
+// noteMoves writes the same on the machine that gets the first of the pods, where
+// nothing is bought. Without it they may be moved again too soon, which is no
 // reason not to go on.
-func (p *Planner) noteMoves(ctx context.Context, v *mirror.View, checked disrupt.Command, replacement string) {
+func (p *Planner) noteMoves(ctx context.Context, v *mirror.View, checked disrupt.Command) {
 	if checked.Method != disrupt.Consolidation {
 		return
 	}
-	target := replacement
+	target := ""
 	for _, m := range checked.Moves {
 		target = cmp.Or(target, m.Claim)
 	}

@@ -168,8 +168,11 @@ func (r *rules) limits(claims []karpv1.NodeClaim) {
 	}
 }
 
-// rest checks what must be true when nothing has gone wrong for long.
-func (r *rules) rest() {
+// rest says what is not as it must be when nothing has gone wrong for long.
+func (r *rules) rest() (moving []string) {
+	broken := func(format string, args ...any) {
+		moving = append(moving, fmt.Sprintf("%s: ", r.w.Now().Sub(start))+fmt.Sprintf(format, args...))
+	}
 	var pods corev1.PodList
 	r.w.must(r.w.kube.List(ctx, &pods))
 	busy := map[string]bool{}
@@ -181,7 +184,7 @@ func (r *rules) rest() {
 		}
 		// One that is being deleted on a machine that is gone has its successor.
 		if p.Status.Phase != corev1.PodRunning && !daemon && p.DeletionTimestamp == nil {
-			r.broken("at rest pod %s/%s is %s on node %q: %s", p.Namespace, p.Name, p.Status.Phase, p.Spec.NodeName, r.w.said("Pod/"+p.Namespace+"/"+p.Name))
+			broken("at rest pod %s/%s is %s on node %q: %s", p.Namespace, p.Name, p.Status.Phase, p.Spec.NodeName, r.w.said("Pod/"+p.Namespace+"/"+p.Name))
 		}
 	}
 	alive := map[string]bool{}
@@ -193,17 +196,18 @@ func (r *rules) rest() {
 	for _, c := range r.claimsNow() {
 		switch {
 		case c.DeletionTimestamp != nil:
-			r.broken("at rest NodeClaim %s is still being deleted", c.Name)
+			broken("at rest NodeClaim %s is still being deleted", c.Name)
 		case c.Status.NodeName == "" || !alive[c.Status.ProviderID]:
-			r.broken("at rest NodeClaim %s has node %q and instance %q, alive %v", c.Name, c.Status.NodeName, c.Status.ProviderID, alive[c.Status.ProviderID])
+			broken("at rest NodeClaim %s has node %q and instance %q, alive %v", c.Name, c.Status.NodeName, c.Status.ProviderID, alive[c.Status.ProviderID])
 		case !busy[c.Status.NodeName]:
-			r.broken("at rest node %s is empty", c.Status.NodeName)
+			broken("at rest node %s is empty", c.Status.NodeName)
 		}
 		delete(alive, c.Status.ProviderID)
 	}
 	for id := range alive {
-		r.broken("at rest machine %s has no record", id)
+		broken("at rest machine %s has no record", id)
 	}
+	return moving
 }
 
 // said is what was said last about an object.

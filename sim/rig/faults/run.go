@@ -11,6 +11,9 @@ import (
 const (
 	troubled = 25 * time.Minute
 	calm     = runsWithin + 15*time.Minute
+	// It may be about to save money when that is over; it is looked at again then.
+	looks = 4
+	pause = 15 * time.Minute
 )
 
 // Result is what came of one history.
@@ -33,8 +36,16 @@ func Run(seed uint64, plant rig.Plant, timeline bool) Result {
 	w.Run(start.Add(10 * time.Second))
 	w.workload()
 	w.chaos.begin(start.Add(troubled))
-	w.Run(start.Add(troubled + calm))
-	w.rules.rest()
+	for i := range looks {
+		w.Run(start.Add(troubled + calm + time.Duration(i)*pause))
+		moving := w.rules.rest()
+		if len(moving) == 0 {
+			break
+		}
+		if i == looks-1 {
+			w.rules.Broken = append(w.rules.Broken, moving...)
+		}
+	}
 	return Result{Seed: seed, Broken: w.rules.Broken, Launches: w.rules.started, Story: w.chaos.String(), Timeline: w.Log.Lines}
 }
 
