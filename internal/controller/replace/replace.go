@@ -39,7 +39,7 @@ const (
 	// at least; those that were refused are given up sooner, and their offering is
 	// avoided the next time.
 	slowly = 5 * time.Minute
-	poll        = 10 * time.Second
+	poll   = 10 * time.Second
 )
 
 // Controller reconciles NodeClaims that carry an intent.
