@@ -33,7 +33,6 @@ type History struct {
 
 	known map[string]bool // nodes
 	gone  map[string]bool
-	asked int // evictions since the last look
 }
 
 func newHistory(r *Rig) *History {

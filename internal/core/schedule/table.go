@@ -34,12 +34,6 @@ func (s set) and(o set) {
 	}
 }
 
-func (s set) andNot(o set) {
-	for i := range s {
-		s[i] &^= o[i]
-	}
-}
-
 func (s set) or(o set) {
 	for i := range s {
 		s[i] |= o[i]
