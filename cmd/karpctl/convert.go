@@ -75,6 +75,9 @@ printed all the same; 2: wrong command line.`,
 				return errUsage{errors.New("-f: name at least one file or folder, or - for stdin")}
 			}
 			manifests, readErr := scenario.Read(files, cmd.InOrStdin())
+			for _, text := range manifests.Doubled {
+				fmt.Fprintln(cmd.ErrOrStderr(), "warning:", text)
+			}
 			result, err := way.convert(slices.Concat(manifests.Classes, manifests.Pools), opt)
 			if readErr == nil && err == nil && len(result.Objects) == 0 {
 				err = fmt.Errorf("nothing to convert: there is no %s among the manifests", way.from)

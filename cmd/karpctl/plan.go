@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -82,7 +83,7 @@ could be read is planned all the same; 2: wrong command line, region or zone.`,
 
 // note writes what a reader of the plan may wonder about.
 func note(w io.Writer, m *scenario.Manifests, s *world.Snapshot, p schedule.Plan) {
-	for _, text := range scenario.Unsuited(s) {
+	for _, text := range slices.Concat(m.Doubled, scenario.Unsuited(s)) {
 		fmt.Fprintln(w, "warning:", text)
 	}
 	for _, text := range m.Idle {

@@ -10,6 +10,7 @@
 package admission
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -34,12 +35,24 @@ type InvalidError struct {
 	Problems   field.ErrorList
 }
 
-func (e *InvalidError) Error() string {
+func (e *InvalidError) Error() string { return fmt.Sprintf("%s %q: %s", e.Kind, e.Name, e.problems()) }
+
+func (e *InvalidError) problems() string {
 	texts := make([]string, 0, len(e.Problems))
 	for _, p := range e.Problems {
 		texts = append(texts, p.Error())
 	}
-	return fmt.Sprintf("%s %q: %s", e.Kind, e.Name, strings.Join(texts, "; "))
+	return strings.Join(texts, "; ")
+}
+
+// Reason is the error without the object that it is about, for messages that
+// have named it already.
+func Reason(err error) string {
+	var inv *InvalidError
+	if errors.As(err, &inv) {
+		return inv.problems()
+	}
+	return err.Error()
 }
 
 func invalid(kind, name string, problems field.ErrorList) error {

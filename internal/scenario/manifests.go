@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -42,10 +43,14 @@ type Manifests struct {
 	Runtimes []*nodev1.RuntimeClass
 	// Skipped names the objects that a plan does not need.
 	Skipped []string
+	// Doubled says which objects were given more than once.
+	Doubled []string
 	// Idle says which workloads have no pod, with the words for it.
 	Idle []string
 	// templates are the claims that StatefulSets would make for their pods.
 	templates []*corev1.PersistentVolumeClaim
+	// refused are the objects that could not be read.
+	refused []refusal
 	// places remembers where each object was found, for messages.
 	places map[runtime.Object]Document
 }
@@ -61,6 +66,7 @@ func Read(paths []string, stdin io.Reader) (*Manifests, error) {
 	errs := []error{err}
 	m := &Manifests{places: map[runtime.Object]Document{}}
 	decoder := newDecoder()
+	var all []found
 	for _, d := range docs {
 		objects, err := items(d)
 		if err != nil {
@@ -68,12 +74,48 @@ func Read(paths []string, stdin io.Reader) (*Manifests, error) {
 			continue
 		}
 		for _, o := range objects {
-			if err := m.read(decoder, o); err != nil {
+			f, err := m.read(decoder, o)
+			if err != nil {
 				errs = append(errs, fmt.Errorf("%s: %w", o.At(), err))
+			} else if f.object != nil {
+				all = append(all, f)
 			}
 		}
 	}
+	for _, f := range m.last(all) {
+		if err := m.sort(f.object); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %s: %w", m.At(f.object), f.name, err))
+		}
+	}
 	return m, errors.Join(errs...)
+}
+
+// found is an object with its kind and name, for messages.
+type found struct {
+	object runtime.Object
+	name   string
+}
+
+// last keeps of objects of one kind and name the last, which is the one that
+// stands when all are applied in turn.
+func (m *Manifests) last(all []found) []found {
+	at := map[string]int{}
+	for i, f := range all {
+		acc, err := meta.Accessor(f.object)
+		if err != nil || acc.GetName() == "" {
+			continue
+		}
+		if acc.GetNamespace() == "" && namespaced(f.object) {
+			acc.SetNamespace(corev1.NamespaceDefault)
+		}
+		id := fmt.Sprintf("%T %s/%s", f.object, acc.GetNamespace(), acc.GetName())
+		if first, twice := at[id]; twice {
+			m.Doubled = append(m.Doubled, fmt.Sprintf("%s: %s: replaces the one of %s, as when both are applied; keep one of the two", m.At(f.object), f.name, m.At(all[first].object)))
+			all[first].object = nil
+		}
+		at[id] = i
+	}
+	return slices.DeleteFunc(all, func(f found) bool { return f.object == nil })
 }
 
 // newDecoder refuses fields that a kind does not have.
@@ -91,7 +133,13 @@ func newDecoder() runtime.Decoder {
 	return serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
 }
 
-func (m *Manifests) read(decoder runtime.Decoder, d Document) error {
+// refusal is an object that could not be read, and why.
+type refusal struct {
+	kind, name string
+	why        error
+}
+
+func (m *Manifests) read(decoder runtime.Decoder, d Document) (found, error) {
 	var head struct {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`
@@ -102,28 +150,29 @@ func (m *Manifests) read(decoder runtime.Decoder, d Document) error {
 		err = yaml.Unmarshal(text, &head)
 	}
 	if err != nil {
-		return fmt.Errorf("not readable as YAML: %w", err)
+		return found{}, fmt.Errorf("not readable as YAML: %w", err)
 	}
 	if head.APIVersion == "" || head.Kind == "" {
-		return errors.New("apiVersion and kind: both are needed to know what the object is")
+		return found{}, errors.New("apiVersion and kind: both are needed to know what the object is")
 	}
 	name := head.Kind + " " + strings.TrimPrefix(head.Metadata.Namespace+"/", "/") + head.Metadata.Name + head.Metadata.GenerateName
 	obj, _, err := decoder.Decode(text, nil, nil)
 	switch {
 	case runtime.IsNotRegisteredError(err) && ours(head.APIVersion):
-		return fmt.Errorf("%s: kind %s of %s is not known here; known are Provisioner (karpenter.sh/v1alpha5), NodePool and NodeClaim (karpenter.sh/v1), "+
-			"AWSNodeTemplate (karpenter.k8s.aws/v1alpha1) and EC2NodeClass (karpenter.k8s.aws/v1)", name, head.Kind, head.APIVersion)
+		err = fmt.Errorf("kind %s of %s is not known here; known are Provisioner (karpenter.sh/v1alpha5), NodePool and NodeClaim (karpenter.sh/v1), "+
+			"AWSNodeTemplate (karpenter.k8s.aws/v1alpha1) and EC2NodeClass (karpenter.k8s.aws/v1)", head.Kind, head.APIVersion)
+		m.refused = append(m.refused, refusal{head.Kind, head.Metadata.Name, err})
+		return found{}, fmt.Errorf("%s: %w", name, err)
 	case runtime.IsNotRegisteredError(err):
 		m.Skipped = append(m.Skipped, name)
-		return nil
+		return found{}, nil
 	case err != nil:
-		return fmt.Errorf("%s: %w", name, plain(err))
+		err = plain(err)
+		m.refused = append(m.refused, refusal{head.Kind, head.Metadata.Name, err})
+		return found{}, fmt.Errorf("%s: %w", name, err)
 	}
 	m.places[obj] = d
-	if err := m.sort(obj); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return nil
+	return found{obj, name}, nil
 }
 
 func ours(apiVersion string) bool {
@@ -151,9 +200,6 @@ func (m *Manifests) sort(obj runtime.Object) error {
 	}
 	if acc.GetName() == "" {
 		return errors.New("metadata.name: is needed")
-	}
-	if acc.GetNamespace() == "" && namespaced(obj) {
-		acc.SetNamespace(corev1.NamespaceDefault)
 	}
 	switch o := obj.(type) {
 	case *v1alpha5.Provisioner:

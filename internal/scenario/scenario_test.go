@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"karpenter/api/v1alpha5"
 	"karpenter/internal/core/world"
 )
 
@@ -128,13 +131,58 @@ status: {phase: Succeeded}
 	}
 }
 
-func TestTheSameObjectTwiceIsAnError(t *testing.T) {
-	m, err := read(t, strings.Repeat("---\napiVersion: karpenter.sh/v1alpha5\nkind: Provisioner\nmetadata: {name: p}\nspec: {providerRef: {name: t}}\n", 2))
+// TestLastOfTwoStands, whatever its kind, as when both are applied.
+func TestLastOfTwoStands(t *testing.T) {
+	m, err := read(t, `
+{apiVersion: karpenter.sh/v1alpha5, kind: Provisioner, metadata: {name: p}, spec: {weight: 1, providerRef: {name: t}}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: []}}
+---
+{apiVersion: karpenter.sh/v1alpha5, kind: Provisioner, metadata: {name: p}, spec: {weight: 2, providerRef: {name: t}}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: default}, spec: {nodeName: node-1, containers: []}}
+---
+{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: p}, spec: {template: {spec: {requirements: [], nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: t}}}}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: other}, spec: {containers: []}}
+`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Snapshot(Place{Region: "us-west-2"}); err == nil || !strings.Contains(err.Error(), "stdin:7: Provisioner p: is in stdin:2 already") {
-		t.Errorf("got %v", err)
+	if len(m.Pools) != 2 || *m.Pools[0].(*v1alpha5.Provisioner).Spec.Weight != 2 || len(m.Pods) != 2 || m.Pods[0].Spec.NodeName != "node-1" {
+		t.Errorf("pools %v, pods %v", m.Pools, m.Pods)
+	}
+	want := []string{
+		"stdin:6: Provisioner p: replaces the one of stdin:1, as when both are applied; keep one of the two",
+		"stdin:8: Pod default/p: replaces the one of stdin:4, as when both are applied; keep one of the two",
+	}
+	if diff := cmp.Diff(want, m.Doubled); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestRefusedPoolsAndClassesAreKnown: they are there and cannot be used, which is
+// not the same as if nobody had written them.
+func TestRefusedPoolsAndClassesAreKnown(t *testing.T) {
+	m, err := read(t, `
+{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: typo}, spec: {wieght: 1}}
+---
+{apiVersion: karpenter.sh/v1beta1, kind: NodePool, metadata: {name: old}, spec: {}}
+---
+{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: classless}, spec: {template: {spec: {requirements: [], nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: typo}}}}}
+---
+{apiVersion: karpenter.k8s.aws/v1, kind: EC2NodeClass, metadata: {name: typo}, spec: {rool: r}}
+`)
+	if err == nil {
+		t.Fatal("nothing was refused")
+	}
+	s, _ := m.Snapshot(Place{Region: "us-west-2"})
+	for name, want := range map[string]string{
+		"typo": "it was refused: ", "old": "it was refused: kind NodePool of karpenter.sh/v1beta1 is not known", "classless": `EC2NodeClass "typo" cannot be used: it was refused: `,
+	} {
+		if p := s.Pool("NodePool", name); p == nil || !strings.Contains(p.NotReady, want) {
+			t.Errorf("%s: got %+v, want %q", name, p, want)
+		}
 	}
 }
 

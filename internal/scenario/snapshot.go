@@ -52,7 +52,7 @@ func (m *Manifests) Snapshot(at Place) (*world.Snapshot, error) {
 	}
 	shops := &shops{place: at, rows: catalog.Embedded(), offered: catalog.ZoneOfferings(at.Region), prices: catalog.EmbeddedPrices(at.Region)}
 	s := &world.Snapshot{Catalogs: map[world.CatalogKey]world.Catalog{}, Policy: world.DefaultPolicy()}
-	err := errors.Join(m.pools(s, shops), m.twins())
+	err := m.pools(s, shops)
 	look := m.refer()
 	pods := make([]world.Pod, 0, len(m.Pods))
 	for _, p := range m.Pods {
@@ -98,11 +98,12 @@ func (m *Manifests) pools(s *world.Snapshot, shops *shops) error {
 		c, err := classOf(o)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", m.At(o), err))
-			known.broken[kindOf(o)+" "+o.GetName()] = err.Error()
+			known.broken[kindOf(o)+" "+o.GetName()] = admission.Reason(err)
 			continue
 		}
 		known.read[kindOf(o)+" "+o.GetName()] = c
 	}
+	known.refuse(m.refused)
 	for _, o := range m.Pools {
 		pool, err := convert.PoolOf(o)
 		if err != nil {
@@ -114,6 +115,11 @@ func (m *Manifests) pools(s *world.Snapshot, shops *shops) error {
 			pool.NotReady = unsuited(s, &pool)
 		}
 		s.Pools = append(s.Pools, pool)
+	}
+	for _, r := range m.refused {
+		if (r.kind == dialect.KindProvisioner || r.kind == dialect.KindNodePool) && r.name != "" && s.Pool(r.kind, r.name) == nil {
+			s.Pools = append(s.Pools, world.Pool{Name: r.name, Kind: r.kind, NotReady: "it was refused: " + admission.Reason(r.why)})
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -171,6 +177,16 @@ func classOf(o dialect.Object) (class.Class, error) {
 type classes struct {
 	read   map[string]class.Class
 	broken map[string]string // and why
+}
+
+// refuse remembers those that could not be read, unless another of the name could.
+func (k *classes) refuse(list []refusal) {
+	for _, r := range list {
+		id := r.kind + " " + r.name
+		if _, ok := k.read[id]; !ok && k.broken[id] == "" {
+			k.broken[id] = "it was refused: " + admission.Reason(r.why)
+		}
+	}
 }
 
 // stock puts the catalogue of a pool into the snapshot.
@@ -289,23 +305,4 @@ func used(nodes []world.Node, pool *world.Pool) (sum quantity.Resources) {
 		}
 	}
 	return sum
-}
-
-// twins reports objects of one kind and name that appear twice: the last one
-// would win in a cluster, and here nobody knows which is meant.
-func (m *Manifests) twins() error {
-	var errs []error
-	seen := map[string]string{}
-	note := func(kind, name, at string) {
-		id := kind + " " + name
-		if first, twice := seen[id]; twice {
-			errs = append(errs, fmt.Errorf("%s: %s: is in %s already; keep one of the two", at, id, first))
-			return
-		}
-		seen[id] = at
-	}
-	for _, o := range slices.Concat(m.Pools, m.Classes) {
-		note(kindOf(o), o.GetName(), m.At(o))
-	}
-	return errors.Join(errs...)
 }

@@ -68,7 +68,7 @@ func NodePool(p *karpv1.NodePool) (world.Pool, error) {
 	out := world.Pool{Name: p.Name, Kind: dialect.KindNodePool, UID: string(p.UID)}
 	p = admission.DefaultNodePool(p)
 	if err := admission.ValidateNodePool(p); err != nil {
-		out.NotReady = err.Error()
+		out.NotReady = admission.Reason(err)
 		return out, err
 	}
 	spec := &p.Spec

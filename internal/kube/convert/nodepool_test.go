@@ -103,7 +103,7 @@ func TestWrongNodePoolIsKnownAndNotReady(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `NodePool "test"`) || !strings.Contains(err.Error(), "spec.template.spec.requirements[0].operator") {
 		t.Errorf("error %v", err)
 	}
-	if got.Name != "test" || got.Kind != "NodePool" || got.UID != "u" || got.NotReady != err.Error() {
+	if got.Name != "test" || got.Kind != "NodePool" || got.UID != "u" || got.NotReady == "" || !strings.HasSuffix(err.Error(), `"test": `+got.NotReady) {
 		t.Errorf("%+v", got)
 	}
 }

@@ -4,13 +4,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"karpenter/api/v1alpha5"
 	"karpenter/internal/admission"
@@ -23,15 +23,17 @@ import (
 //
 // An object that breaks the rules of the API, or names no cloud settings, is
 // an error. The pool that comes with it has name, kind and UID, and NotReady
-// holds the text of the error: it can be part of a snapshot and buys nothing.
+// holds the text of the error without the name of the object: it can be part of a snapshot and buys nothing.
 func Pool(p *v1alpha5.Provisioner) (world.Pool, error) {
 	out := world.Pool{Name: p.Name, Kind: dialect.KindProvisioner, UID: string(p.UID)}
 	err := admission.ValidateProvisioner(p)
 	if err == nil && p.Spec.Provider == nil && (p.Spec.ProviderRef == nil || p.Spec.ProviderRef.Name == "") {
-		err = fmt.Errorf("%s %q: spec.providerRef.name: missing, so nothing can be bought: set it to the name of an AWSNodeTemplate", v1alpha5.Kind, p.Name)
+		err = &admission.InvalidError{Kind: v1alpha5.Kind, Name: p.Name, Problems: field.ErrorList{
+			field.Required(field.NewPath("spec", "providerRef", "name"), "missing, so nothing can be bought: set it to the name of an AWSNodeTemplate"),
+		}}
 	}
 	if err != nil {
-		out.NotReady = err.Error()
+		out.NotReady = admission.Reason(err)
 		return out, err
 	}
 	spec := &admission.DefaultProvisioner(p).Spec

@@ -111,7 +111,7 @@ func TestPoolErrors(t *testing.T) {
 				t.Errorf("%s: error lacks %q: %v", tt.name, w, err)
 			}
 		}
-		if got.Name != "test" || got.Kind != "Provisioner" || got.UID != "u" || got.NotReady != err.Error() {
+		if got.Name != "test" || got.Kind != "Provisioner" || got.UID != "u" || got.NotReady == "" || !strings.HasSuffix(err.Error(), `"test": `+got.NotReady) {
 			t.Errorf("%s: the pool must be known and not ready: %+v", tt.name, got)
 		}
 	}

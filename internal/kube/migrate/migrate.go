@@ -92,6 +92,17 @@ func (j *job) fail(object, field, format string, args ...any) {
 	j.errs = append(j.errs, fmt.Errorf("%s: %s: %s", object, field, fmt.Sprintf(format, args...)))
 }
 
+// made reports whether a class of this name is among what is returned.
+func (j *job) made(class string) bool {
+	return slices.ContainsFunc(j.classes, func(o dialect.Object) bool { return o.GetName() == class })
+}
+
+// waits says that a pool is left out with its class, which was given and could
+// not be converted: without it the pool would buy nothing.
+func (j *job) waits(pool, class string) {
+	j.note(pool, "", "is left out, because %s, to which it refers, could not be converted; correct that first", class)
+}
+
 func (j *job) result() (Result, error) {
 	j.out.Objects = slices.Concat(j.classes, j.pools)
 	return j.out, errors.Join(j.errs...)

@@ -28,10 +28,9 @@ func (j *job) nodePool(p *v1alpha5.Provisioner, shared *shared) {
 		TypeMeta:   metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: karpv1.KindNodePool},
 		ObjectMeta: metadata(p.ObjectMeta, p.Name),
 	}
-	if j.opt.Adopt {
-		metav1.SetMetaDataAnnotation(&out.ObjectMeta, dialect.AnnotationAdopt, p.Name)
-	} else {
-		j.note(from, "", "its machines stay with it; they go over to the NodePool, and none is replaced, when that has the annotation %s: %s (--adopt)", dialect.AnnotationAdopt, p.Name)
+	if ref := p.Spec.ProviderRef; ref != nil && p.Spec.Provider == nil && shared.has(ref.Name) && !j.made(shared.name(p)) {
+		j.waits(from, awsv1alpha1.Kind+"/"+ref.Name)
+		return
 	}
 	before := len(j.errs)
 	t := &out.Spec.Template
@@ -50,6 +49,7 @@ func (j *job) nodePool(p *v1alpha5.Provisioner, shared *shared) {
 	}
 	j.lifetimes(from, p, out)
 	j.classRef(from, p, shared, &t.Spec.NodeClassRef)
+	j.adopt(from, p.Name, out)
 	j.note(from, "karpenter.sh/provisioner-name", "pods that select this label find no machine of the NodePool: let them select karpenter.sh/nodepool: %s", p.Name)
 	if len(j.errs) > before {
 		return
@@ -59,6 +59,22 @@ func (j *job) nodePool(p *v1alpha5.Provisioner, shared *shared) {
 		return
 	}
 	j.pools = append(j.pools, out)
+}
+
+// adopt lets the NodePool take the machines of the Provisioner over, if the class
+// that it refers to comes with it: machines must not go to a pool that cannot
+// buy.
+func (j *job) adopt(from, provisioner string, out *karpv1.NodePool) {
+	class := out.Spec.Template.Spec.NodeClassRef.Name
+	switch {
+	case !j.opt.Adopt:
+		j.note(from, "", "its machines stay with it; they go over to the NodePool, and none is replaced, when that has the annotation %s: %s (--adopt)", dialect.AnnotationAdopt, provisioner)
+	case !j.made(class):
+		j.note(from, "", "NodePool/%s gets no annotation %s, because EC2NodeClass/%s, to which it refers, is not made here: convert the AWSNodeTemplate with it, or annotate the NodePool when the class is ready",
+			out.Name, dialect.AnnotationAdopt, class)
+	default:
+		metav1.SetMetaDataAnnotation(&out.ObjectMeta, dialect.AnnotationAdopt, provisioner)
+	}
 }
 
 func taints(list []v1alpha5.Taint) []karpv1.Taint {

@@ -28,6 +28,10 @@ func (j *job) provisioner(p *karpv1.NodePool, kubelets map[string]*awsv1.Kubelet
 		j.errs = append(j.errs, err)
 		return
 	}
+	if _, given := kubelets[p.Spec.Template.Spec.NodeClassRef.Name]; given && !j.made(p.Spec.Template.Spec.NodeClassRef.Name) {
+		j.waits(from, awsv1.Kind+"/"+p.Spec.Template.Spec.NodeClassRef.Name)
+		return
+	}
 	before := len(j.errs)
 	t := &p.Spec.Template
 	out := &v1alpha5.Provisioner{
