@@ -75,7 +75,7 @@ func Check(object []byte) error {
 	}
 	for _, k := range kinds {
 		if k.version.String() == head.APIVersion && k.kind == head.Kind {
-			return k.check(text)
+			return k.check(k.kind, text)
 		}
 	}
 	return fmt.Errorf("kind %s of %s is not of this API", head.Kind, head.APIVersion)
@@ -85,7 +85,7 @@ func Check(object []byte) error {
 var kinds = []struct {
 	version schema.GroupVersion
 	kind    string
-	check   func(text []byte) error
+	check   func(kind string, text []byte) error
 }{
 	{v1alpha5.GroupVersion, v1alpha5.Kind, checker(ValidateProvisioner)},
 	{awsv1alpha1.GroupVersion, awsv1alpha1.Kind, checker(ValidateAWSNodeTemplate)},
@@ -94,11 +94,19 @@ var kinds = []struct {
 	{karpv1.GroupVersion, karpv1.Kind, checker(ValidateNodeClaim)},
 }
 
-func checker[T any](validate func(*T) error) func([]byte) error {
-	return func(text []byte) error {
+func checker[T any](validate func(*T) error) func(string, []byte) error {
+	return func(kind string, text []byte) error {
 		object := new(T)
+		var head metav1.PartialObjectMetadata
+		_ = json.Unmarshal(text, &head) // what cannot be read is refused below
 		if err := decode(text, object); err != nil {
+			if problems := Fields(kind, text, object); len(problems) > 0 {
+				return invalid(kind, head.Name, problems)
+			}
 			return err
+		}
+		if head.Namespace != "" {
+			return invalid(kind, head.Name, field.ErrorList{field.Forbidden(field.NewPath("metadata", "namespace"), "objects of this kind are in no namespace; take it out")})
 		}
 		return validate(object)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	karpv1 "karpenter/api/v1"
@@ -37,20 +38,32 @@ func DefaultNodePool(p *karpv1.NodePool) *karpv1.NodePool {
 	return out
 }
 
+// annotationAdopt, on a NodePool, names a Provisioner.
+const annotationAdopt = "karpenter.sh/adopt-provisioner"
+
 // ValidateNodePool returns an *InvalidError with everything that is wrong with
 // the pool, or nil. Whether its class exists is not asked.
 func ValidateNodePool(p *karpv1.NodePool) error {
 	p, spec := DefaultNodePool(p), field.NewPath("spec")
 	errs := labelName(p.Name)
+	if from, adopts := p.Annotations[annotationAdopt]; adopts && !dns1035.MatchString(from) {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "annotations").Key(annotationAdopt), from, "must be the name of a Provisioner, whose machines the NodePool takes over"))
+	}
 	errs = append(errs, template(spec.Child("template"), &p.Spec.Template)...)
 	errs = append(errs, disruption(spec.Child("disruption"), &p.Spec.Disruption)...)
 	errs = append(errs, amounts(spec.Child("limits"), p.Spec.Limits)...)
+	if n, set := p.Spec.Limits["nodes"]; set && n.Sign() >= 0 && !whole(n) {
+		errs = append(errs, field.Invalid(spec.Child("limits").Key("nodes"), n.String(), "must be a whole number of nodes"))
+	}
 	errs = append(errs, weight(spec.Child("weight"), p.Spec.Weight)...)
 	if p.Spec.Replicas != nil {
 		errs = append(errs, field.Forbidden(spec.Child("replicas"), "replicas: static pools are not supported yet; remove it, and the pool is sized by the pods that wait"))
 	}
 	return invalid(karpv1.KindNodePool, p.Name, errs)
 }
+
+// whole reports whether nothing is lost when the amount is rounded.
+func whole(q resource.Quantity) bool { return q.RoundUp(0) }
 
 func template(path *field.Path, t *karpv1.Template) field.ErrorList {
 	meta, spec := path.Child("metadata"), path.Child("spec")

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -23,6 +25,7 @@ import (
 	awsv1alpha1 "karpenter/api/aws/v1alpha1"
 	karpv1 "karpenter/api/v1"
 	"karpenter/api/v1alpha5"
+	"karpenter/internal/admission"
 	"karpenter/internal/kube/dialect"
 )
 
@@ -118,8 +121,10 @@ func (m *Manifests) last(all []found) []found {
 	return slices.DeleteFunc(all, func(f found) bool { return f.object == nil })
 }
 
-// newDecoder refuses fields that a kind does not have.
-func newDecoder() runtime.Decoder {
+// scheme holds the kinds that can be read; it does not change.
+var scheme = newScheme()
+
+func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, policyv1.AddToScheme,
@@ -130,7 +135,7 @@ func newDecoder() runtime.Decoder {
 			panic(err) // a kind registered twice: a fault of this program
 		}
 	}
-	return serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
+	return scheme
 }
 
 // refusal is an object that could not be read, and why.
@@ -167,7 +172,7 @@ func (m *Manifests) read(decoder runtime.Decoder, d Document) (found, error) {
 		m.Skipped = append(m.Skipped, name)
 		return found{}, nil
 	case err != nil:
-		err = plain(err)
+		err = inWords(head.Kind, text, err)
 		m.refused = append(m.refused, refusal{head.Kind, head.Metadata.Name, err})
 		return found{}, fmt.Errorf("%s: %w", name, err)
 	}
@@ -175,19 +180,33 @@ func (m *Manifests) read(decoder runtime.Decoder, d Document) (found, error) {
 	return found{obj, name}, nil
 }
 
+// newDecoder refuses fields that a kind does not have.
+func newDecoder() runtime.Decoder {
+	return serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
+}
+
 func ours(apiVersion string) bool {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	return err == nil && (gv.Group == "karpenter.sh" || gv.Group == "karpenter.k8s.aws")
 }
 
-// plain takes the decoder's own words off an error.
-func plain(err error) error {
-	if strict, ok := runtime.AsStrictDecodingError(err); ok {
-		var errs []string
-		for _, e := range strict.Errors() {
-			errs = append(errs, e.Error()+"; correct its name or take it out")
+// inWords says which fields the decoder could not read; its own words name the
+// types of this program.
+func inWords(kind string, text []byte, err error) error {
+	var head metav1.TypeMeta
+	if json.Unmarshal(text, &head) != nil {
+		return err
+	}
+	obj, unknown := scheme.New(head.GroupVersionKind())
+	if unknown != nil {
+		return err
+	}
+	if problems := admission.Fields(kind, text, obj); len(problems) > 0 {
+		texts := make([]string, 0, len(problems))
+		for _, p := range problems {
+			texts = append(texts, p.Error())
 		}
-		return errors.New(strings.Join(errs, "; "))
+		return errors.New(strings.Join(texts, "; "))
 	}
 	return err
 }

@@ -19,8 +19,8 @@ func read(t *testing.T, text string) (*Manifests, error) {
 
 func TestErrorsNameFileLineAndObject(t *testing.T) {
 	tests := []struct{ name, text, want string }{
-		{"unknown field", "\n---\n# comment\napiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {nodeSelectr: {}}", `stdin:3: Pod p: unknown field "spec.nodeSelectr"`},
-		{"wrong type", "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: 3}", "stdin:1: Pod p: "},
+		{"unknown field", "\n---\n# comment\napiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {nodeSelectr: {}}", `stdin:3: Pod p: spec.nodeSelectr: Forbidden: unknown field; did you mean nodeSelector?`},
+		{"wrong type", "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: 3}", "stdin:1: Pod p: spec.containers: Invalid value: 3: must be a list"},
 		{"key twice", "apiVersion: v1\nkind: Pod\nkind: Pod\nmetadata: {name: p}", "stdin:1: not readable as YAML"},
 		{"fewer than no pods", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {replicas: -5}", "stdin:1: Deployment d: the number of pods must be from 0"},
 		{"more pods than anybody has", "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {parallelism: 2000000000}", "stdin:1: Job j: the number of pods must be from 0"},

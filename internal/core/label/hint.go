@@ -11,7 +11,7 @@ func Hint(key string, known []string) string {
 		if k == key {
 			continue
 		}
-		d := distance(key, k)
+		d := Distance(key, k)
 		near := 5*d < len(key)
 		within := len(key) >= 3 && strings.Contains(k, key)
 		if (near || within) && (at == "" || d < best) {
@@ -21,9 +21,9 @@ func Hint(key string, known []string) string {
 	return at
 }
 
-// distance is the number of letters to insert, delete or change to turn a
+// Distance is the number of letters to insert, delete or change to turn a
 // into b.
-func distance(a, b string) int {
+func Distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

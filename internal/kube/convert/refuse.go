@@ -39,9 +39,52 @@ func refused(p *corev1.Pod) string {
 	if gates := p.Spec.SchedulingGates; len(gates) > 0 {
 		return "it is held back by the scheduling gate " + gates[0].Name + " until somebody takes that away"
 	}
+	if negative := negativeAmount(&p.Spec); negative != "" {
+		return negative
+	}
 	for _, f := range features {
 		if detail := f.used(&p.Spec); detail != "" {
 			return unsupported(f.name, detail)
+		}
+	}
+	return ""
+}
+
+// negativeAmount names what the API server would refuse: an amount below zero.
+func negativeAmount(s *corev1.PodSpec) string {
+	for i := range s.Containers {
+		if below := belowZero(&s.Containers[i].Resources); below != "" {
+			return fmt.Sprintf("spec.containers[%d].%s", i, below)
+		}
+	}
+	for i := range s.InitContainers {
+		if below := belowZero(&s.InitContainers[i].Resources); below != "" {
+			return fmt.Sprintf("spec.initContainers[%d].%s", i, below)
+		}
+	}
+	if s.Resources != nil {
+		if below := belowZero(s.Resources); below != "" {
+			return "spec." + below
+		}
+	}
+	return ""
+}
+
+// belowZero names the first request, or else limit, that is; in order of name.
+func belowZero(r *corev1.ResourceRequirements) string {
+	for _, list := range []struct {
+		name    string
+		amounts corev1.ResourceList
+	}{{"requests", r.Requests}, {"limits", r.Limits}} {
+		least := ""
+		for name, q := range list.amounts {
+			if q.Sign() < 0 && (least == "" || string(name) < least) {
+				least = string(name)
+			}
+		}
+		if least != "" {
+			q := list.amounts[corev1.ResourceName(least)]
+			return fmt.Sprintf("resources.%s[%s]: %s is less than 0, which no API server accepts", list.name, least, q.String())
 		}
 	}
 	return ""

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -54,6 +55,20 @@ func TestRequests(t *testing.T) {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestNegativeAmountsAreRefused, as an API server does.
+func TestNegativeAmountsAreRefused(t *testing.T) {
+	for pod, want := range map[string]string{
+		`spec: {containers: [{name: a}, {name: b, resources: {requests: {cpu: -1, memory: -1Gi}}}]}`: "spec.containers[1].resources.requests[cpu]: -1 is less than 0",
+		`spec: {initContainers: [{name: a, resources: {limits: {cpu: -1}}}], containers: []}`:        "spec.initContainers[0].resources.limits[cpu]: -1 is less than 0",
+		`spec: {resources: {requests: {memory: -1}}, containers: []}`:                                "spec.resources.requests[memory]: -1 is less than 0",
+		`spec: {containers: [{name: a, resources: {requests: {cpu: 0}}}]}`:                           "",
+	} {
+		if got := Pod(podSpec(t, pod)).Refused; !strings.HasPrefix(got, want) || want == "" && got != "" {
+			t.Errorf("%s: got %q, want %q", pod, got, want)
+		}
 	}
 }
 
