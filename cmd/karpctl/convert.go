@@ -80,7 +80,7 @@ printed all the same; 2: wrong command line.`,
 			}
 			result, err := way.convert(slices.Concat(manifests.Classes, manifests.Pools), opt)
 			if readErr == nil && err == nil && len(result.Objects) == 0 {
-				err = fmt.Errorf("nothing to convert: there is no %s among the manifests", way.from)
+				err = nothing(to, manifests)
 			}
 			return errors.Join(readErr, err, printConverted(cmd.OutOrStdout(), cmd.ErrOrStderr(), format, result))
 		},
@@ -92,6 +92,20 @@ printed all the same; 2: wrong command line.`,
 	cmd.Flags().BoolVar(&opt.Adopt, "adopt", false, "let each NodePool take over the machines of its Provisioner, with an annotation")
 	cmd.Flags().StringVar(&opt.InstanceProfile, "instance-profile", "", "instance profile of classes that name none (before: aws.defaultInstanceProfile)")
 	return cmd
+}
+
+// nothing says that no object is of the generation to convert from, and how to
+// convert those of the other.
+func nothing(to string, m *scenario.Manifests) error {
+	err := fmt.Errorf("nothing to convert: there is no %s among the manifests", directions[to].from)
+	if len(m.Pools)+len(m.Classes) == 0 {
+		return err
+	}
+	other := "v1alpha5"
+	if to == other {
+		other = "v1"
+	}
+	return fmt.Errorf("%w; for those that are there give --to %s", err, other)
 }
 
 // printConverted writes the objects, and the notes beside them or in them.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -85,6 +86,9 @@ func playAll(w io.Writer, dirs []string, format string, verbose bool) error {
 func playOne(dir string, verbose bool) (*play.Report, error) {
 	c, err := cases.Read(dir)
 	if err != nil {
+		if inside, _ := filepath.Glob(filepath.Join(dir, "case-*", "input.yaml")); len(inside) > 0 {
+			return nil, fmt.Errorf("holds cases and is none: name the cases: %s", filepath.Join(dir, "case-*"))
+		}
 		return nil, err
 	}
 	return play.Play(c, verbose)
