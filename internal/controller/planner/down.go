@@ -247,7 +247,7 @@ func describe(c disrupt.Command) string {
 		s += fmt.Sprintf(", after %d replacement(s)", n)
 	}
 	if c.Method == disrupt.Consolidation {
-		s += fmt.Sprintf("; saves %s/h, disturbs %.1f", c.Saves, c.Disturbs)
+		s += fmt.Sprintf("; saves %s, disturbs %.1f", c.Saves, c.Disturbs)
 	}
 	return s
 }

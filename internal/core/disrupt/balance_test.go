@@ -25,7 +25,7 @@ func TestBalanced(t *testing.T) {
 		"a little cheaper":              {[]world.Node{node("a", old, pod("p", 3500, nil))}, "a stays (Unbalanced);"},
 		// A third of the cost, for 2 of 15 parts of the disturbance.
 		"few pods move": {[]world.Node{node("a", xl, pod("p", 500, nil)), node("b", xl, many("b", 7, 500)...), node("c", xl, many("c", 4, 500)...)},
-			"consolidation: a saves $0.2000/h for 2; c stays (Busy); b stays (Busy);"},
+			"consolidation: a saves $0.2000/h for 2; b stays (Promised); c stays (Busy);"},
 		// A third of the cost, for 21 of 25 parts of the disturbance.
 		"many pods move": {[]world.Node{node("a", xl, many("a", 20, 100)...), node("b", xl, pod("b", 1900, nil)), node("c", xl, pod("c", 3900, nil))},
 			"consolidation: b after m.large/on-demand saves $0.1000/h for 2; c stays (Busy); a stays (Unbalanced);"},

@@ -191,8 +191,14 @@ func (s *search) take(cmd *Command, set []candidate) {
 	}
 	s.commit(cmd)
 	s.probe = nil
+	// Machines to which pods move stay: no command may need another to be done
+	// first.
 	s.due = slices.DeleteFunc(s.due, func(c candidate) bool {
-		return slices.ContainsFunc(set, func(o candidate) bool { return o.node.Name == c.node.Name })
+		i := slices.IndexFunc(cmd.Moves, func(m schedule.Placement) bool { return m.Node == c.node.Name })
+		if i >= 0 {
+			s.keep(s.method, c.node.Name, Promised{Pod: cmd.Moves[i].Pod})
+		}
+		return i >= 0 || slices.ContainsFunc(set, func(o candidate) bool { return o.node.Name == c.node.Name })
 	})
 	for i := range s.due { // the snapshot is another one now
 		s.due[i].node = nodeNamed(s.s, s.due[i].node.Name)

@@ -73,7 +73,7 @@ func TestConsolidation(t *testing.T) {
 	}{
 		"three machines that are nearly empty become one": {nodes: []world.Node{
 			node("a", xl, pod("p", 1000, nil)), node("b", xl, pod("q", 1000, nil)), node("c", xl, pod("r", 1000, nil))},
-			want: "consolidation: a b saves $0.4000/h for 4; c stays (Busy);"},
+			want: "consolidation: a b saves $0.4000/h for 4; c stays (Promised);"},
 		"the same price is no reason": {nodes: []world.Node{
 			node("a", xl, pod("p", 2200, nil)), node("b", xl, pod("q", 2200, nil))}, want: "a stays (NotCheaper); b stays (NotCheaper);"},
 		"pods are not dealt out between a node and a smaller machine": {nodes: []world.Node{
@@ -96,7 +96,7 @@ func TestConsolidation(t *testing.T) {
 			want: "a stays (SpotStays);"},
 		"but it goes where there is room": {pool: markets(label.Spot), nodes: []world.Node{
 			node("a", of("m.2xlarge", label.Spot), pod("p", 1000, nil)), node("b", of("m.2xlarge", label.Spot), pod("q", 1000, nil))},
-			want: "consolidation: a saves $0.1600/h for 2; b stays (Busy);"},
+			want: "consolidation: a saves $0.1600/h for 2; b stays (Promised);"},
 		"spot to spot needs a choice": {pool: func(p *world.Pool) { markets(label.Spot)(p); p.Disruption.SpotToSpot = 4 },
 			nodes: []world.Node{node("a", of("m.2xlarge", label.Spot), pod("p", 1000, nil))}, want: "a stays (FewSpotTypes);"},
 		"and is made if there is one": {pool: func(p *world.Pool) { markets(label.Spot)(p); p.Disruption.SpotToSpot = 3 },
@@ -105,7 +105,7 @@ func TestConsolidation(t *testing.T) {
 			node("a", of("m.large", label.OnDemand), pod("p", 500, apart)), node("b", of("m.large", label.OnDemand), pod("q", 500, apart))},
 			want: "a stays (RulesKeep); b stays (RulesKeep);"},
 		"what disturbs less goes first": {nodes: []world.Node{node("a", xl, pod("p", 1000, nil)), node("b", xl, pod("q", 1000, cheap))},
-			want: "consolidation: b saves $0.2000/h for 1; a stays (Busy);"},
+			want: "consolidation: b saves $0.2000/h for 1; a stays (Promised);"},
 		"an annotated machine stays": {nodes: []world.Node{
 			node("a", both(xl, func(n *world.Node) { n.Annotations = map[string]string{doNotConsolidate: "true"} }), pod("p", 1000, nil))}, want: "a stays (ProtectedNode);"},
 		"with another value it does not": {nodes: []world.Node{
@@ -116,7 +116,7 @@ func TestConsolidation(t *testing.T) {
 			want: "b stays (NotInitialized); a stays (NotCheaper);"},
 		"budgets of the pool": {pool: func(p *world.Pool) { p.Disruption.Budgets = []world.Budget{{Nodes: "50%"}} }, nodes: []world.Node{
 			node("a", xl, pod("p", 1000, nil)), node("b", xl, pod("q", 1000, nil)), node("c", xl, pod("r", 1000, nil))},
-			want: "consolidation: a b saves $0.4000/h for 4; c stays (PoolBudget);"},
+			want: "consolidation: a b saves $0.4000/h for 4; c stays (Promised);"},
 		"none allowed": {pool: func(p *world.Pool) {
 			p.Disruption.Budgets = []world.Budget{{Nodes: "0", Reasons: []string{ReasonUnderutilized}}}
 		}, nodes: []world.Node{
@@ -210,4 +210,18 @@ func TestAMachineThatNobodyHasUsedWaits(t *testing.T) {
 			t.Errorf("after %s: %q, want %q", after, got, want)
 		}
 	}
+}
+
+// Room that is kept elsewhere for a pod that has to move is not taken twice.
+func TestRoomKeptForAPodThatMovesIsItsOwn(t *testing.T) {
+	xl := of("m.xlarge", label.OnDemand)
+	s := shop(cluster(func(p *world.Pool) { p.EmptyAfter, p.ExpireAfter, p.Consolidate = nil, nil, true },
+		node("a", xl, pod("p", 2500, nil)), node("b", both(xl, func(n *world.Node) { n.Annotations = map[string]string{doNotConsolidate: "true"} }), pod("q", 1000, nil))))
+	cmd := Decide(s, t0.Add(time.Minute), Options{}).Commands[0]
+	for i := range s.Nodes { // after it was decided, p is nominated for b
+		if n := &s.Nodes[i]; n.Name == "b" {
+			n.Pods = append(n.Pods, pod("p", 2500, func(p *world.Pod) { p.Node, p.Nominated = "a", "b" }))
+		}
+	}
+	checkAgain(t, s, cmd)
 }

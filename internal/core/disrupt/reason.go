@@ -214,7 +214,7 @@ func (r PoolBudget) String() string {
 }
 func (NoPrice) String() string { return "its own price is not known" }
 func (r NotCheaper) String() string {
-	return fmt.Sprintf("its pods need a machine, and none costs less than %s/h", r.Price)
+	return fmt.Sprintf("its pods need a machine, and none costs less than %s", r.Price)
 }
 func (r SeveralNeeded) String() string {
 	return fmt.Sprintf("its pods need %d new machines", r.Machines)
@@ -237,7 +237,7 @@ func (r ReplacementsFail) String() string {
 		r.Pool, r.Times, r.Why, r.Again.UTC().Format("2006-01-02 15:04 MST"))
 }
 func (r Unbalanced) String() string {
-	return fmt.Sprintf("the best move found saves %s/h and disturbs %.1f, a score of %.2f; the balanced pool %q asks for %.2f", r.Saves, r.Disturbs, r.Score, r.Pool, line)
+	return fmt.Sprintf("the best move found saves %s and disturbs %.1f, a score of %.2f; the balanced pool %q asks for %.2f", r.Saves, r.Disturbs, r.Score, r.Pool, line)
 }
 func (r PoolKeeps) String() string {
 	return fmt.Sprintf("it is in use, and pool %q does not remove such machines to save money", r.Pool)

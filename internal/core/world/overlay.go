@@ -4,12 +4,14 @@ import "slices"
 
 // Without returns the snapshot as if the named nodes were on their way out:
 // they take no pods, and the pods on them that need a place elsewhere are
-// pending. A name is that of a Node or of a NodeClaim. The receiver is not
-// changed; what stays the same is shared with it.
+// pending; room that was kept for these elsewhere is free. A name is that of a
+// Node or of a NodeClaim. The receiver is not changed; what stays the same is
+// shared with it.
 func (s *Snapshot) Without(names ...string) *Snapshot {
 	out := *s
 	out.Nodes = slices.Clone(s.Nodes)
 	out.Pending = slices.Clone(s.Pending)
+	moved := map[ObjectName]bool{}
 	for i := range out.Nodes {
 		n := &out.Nodes[i]
 		if !slices.Contains(names, n.Name) && (n.Claim == "" || !slices.Contains(names, n.Claim)) {
@@ -20,7 +22,15 @@ func (s *Snapshot) Without(names ...string) *Snapshot {
 			if p.Leaves(n) {
 				p.Node = ""
 				out.Pending = append(out.Pending, p)
+				moved[p.ObjectName] = true
 			}
+		}
+	}
+	for i := range out.Nodes {
+		n := &out.Nodes[i]
+		kept := func(p Pod) bool { return p.Node != n.Name && moved[p.ObjectName] }
+		if !n.Deleting && slices.ContainsFunc(n.Pods, kept) {
+			n.Pods = slices.DeleteFunc(slices.Clone(n.Pods), kept)
 		}
 	}
 	SortPending(out.Pending)
