@@ -63,8 +63,8 @@ type Kept struct {
 
 // Options limit a round.
 type Options struct {
-	// WhatIfs is the greatest number of simulations, and Commands of commands;
-	// 0 = no limit.
+	// WhatIfs is the greatest number of simulations for each method, and Commands
+	// of commands; 0 = no limit.
 	WhatIfs  int
 	Commands int
 	Schedule schedule.Options
@@ -132,7 +132,7 @@ func Decide(s *world.Snapshot, now time.Time, opt Options) Decision {
 	var d Decision
 	r := newRound(s, now, opt, &d)
 	for _, m := range methods {
-		r.ledger = m.open(s)
+		r.ledger, r.before = m.open(s), d.WhatIfs
 		if due := r.candidates(m); len(due) > 0 {
 			m.act(r, m, due)
 		}

@@ -197,3 +197,24 @@ func TestCheckPlansReplacementsAnew(t *testing.T) {
 		t.Errorf("%+v %+v", got, kept)
 	}
 }
+
+// Machines that can never go do not keep the others waiting for ever: looks begin
+// with other machines in turn.
+func TestLooksAreInTurn(t *testing.T) {
+	stuck := func(p *world.Pod) {
+		p.Selector = []label.Requirement{{Key: label.Zone, Op: label.In, Values: []string{"z"}}}
+	}
+	var nodes []world.Node
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		nodes = append(nodes, node(name, nil, pod("of-"+name, 1000, stuck)))
+	}
+	last := node("z", func(n *world.Node) { n.Created = t0.Add(time.Minute) }, pod("of-z", 1000, nil))
+	s := cluster(nil, append(nodes, last)...)
+	for look := range 4 {
+		d := Decide(s, t0.Add(2*time.Hour+time.Duration(look)*looksApart*time.Second), Options{WhatIfs: 2})
+		if len(d.Commands) == 1 && d.Commands[0].Remove[0].Node == "z" {
+			return
+		}
+	}
+	t.Error("z is never looked at")
+}

@@ -19,6 +19,7 @@ type round struct {
 	out    *Decision
 	prices prices
 	ledger *ledger // of the method that is tried
+	before int     // simulations made by the methods before it
 	// failures of replacements, by pool.
 	failures map[poolKey]world.Failures
 	began    *world.Snapshot   // as it was
@@ -51,8 +52,22 @@ func failures(s *world.Snapshot) map[poolKey]world.Failures {
 // full reports whether as many commands were found as are wanted.
 func (r *round) full() bool { return r.opt.Commands > 0 && len(r.out.Commands) >= r.opt.Commands }
 
-// spent reports whether all simulations were made that are allowed.
-func (r *round) spent() bool { return r.opt.WhatIfs > 0 && r.out.WhatIfs >= r.opt.WhatIfs }
+// spent reports whether the method has made all simulations that it is allowed.
+func (r *round) spent() bool { return r.opt.WhatIfs > 0 && r.out.WhatIfs-r.before >= r.opt.WhatIfs }
+
+// inTurn begins with other candidates in each look where there are more than may
+// be looked at, so that some that can never go do not keep the rest waiting for
+// ever.
+func (r *round) inTurn(due []candidate) []candidate {
+	if r.opt.WhatIfs == 0 || len(due) <= r.opt.WhatIfs {
+		return due
+	}
+	first := int(r.now.Unix()/looksApart*int64(r.opt.WhatIfs)) % len(due)
+	return slices.Concat(due[first:], due[:first])
+}
+
+// looksApart is at most how many seconds are between two looks.
+const looksApart = 10
 
 func (r *round) keep(m method, node string, why reason.Reason) {
 	r.out.Kept = append(r.out.Kept, Kept{node, m.name, why})
@@ -128,7 +143,7 @@ func (r *round) oneByOne(m method, due []candidate) {
 		}
 		return a.since.Compare(b.since)
 	})
-	for _, c := range due {
+	for _, c := range r.inTurn(due) {
 		if r.full() {
 			return
 		}
