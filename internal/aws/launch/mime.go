@@ -11,8 +11,19 @@ import (
 	"strings"
 )
 
-// boundary between the parts of our MIME documents.
-const boundary = "//"
+// boundaryOf is what stands between the parts of our MIME documents: "//", or
+// longer where a line of a part would be taken for it.
+func boundaryOf(parts []part) string {
+	boundary := "//"
+	for _, p := range parts {
+		for line := range bytes.Lines(p.body) {
+			for bytes.HasPrefix(line, []byte("--"+boundary)) {
+				boundary += "/" // no earlier line begins with it, as none began with what is shorter
+			}
+		}
+	}
+	return boundary
+}
 
 // part is one part of a MIME document.
 type part struct {
@@ -28,6 +39,7 @@ func ofType(contentType, body string) part {
 // join writes parts as one MIME document, with plain line ends.
 func join(parts []part) (string, error) {
 	var body bytes.Buffer
+	boundary := boundaryOf(parts)
 	w := multipart.NewWriter(&body)
 	if err := w.SetBoundary(boundary); err != nil {
 		return "", fmt.Errorf("writing user data: %w", err)
