@@ -48,6 +48,11 @@ func (c *Controller) drift(ctx context.Context, p *pass, step *lifecycle.Step) e
 		}
 		in.ImageOnly = true
 		in.Annotated = len(p.nodes) == 1 && p.nodes[0].Annotations[dialect.AnnotationVoluntaryDisruption] == "drifted"
+	} else if p.claim.Annotations[dialect.AnnotationAdoptedFrom] != "" {
+		// It was made by the rules of another generation, from another class: held
+		// against those of its new pool every machine that moves would be replaced.
+		step.Conditions = append(step.Conditions, lifecycle.Condition{Type: lifecycle.Drifted})
+		return nil
 	} else {
 		in.Types = c.Drift.Types(ctx, p.pool)
 	}
