@@ -35,10 +35,7 @@ func consolidatable(c candidate) (time.Time, bool) {
 		since = *c.node.PodEvent
 	}
 	if q := c.pool.Disruption.QuietFor; q != nil {
-		since = since.Add(q.Duration)
-		if sweep := c.swept(); since.Before(sweep) {
-			since = sweep
-		}
+		since = c.swept(since.Add(q.Duration))
 		return since, !c.now.Before(since)
 	}
 	return since, true

@@ -17,10 +17,7 @@ func empty(c candidate) (time.Time, bool) {
 	if c.pool.Disruption.QuietFor != nil && c.node.PodEvent != nil && c.node.PodEvent.Before(from) {
 		from = *c.node.PodEvent
 	}
-	since := from.Add(c.pool.EmptyAfter.Duration)
-	if sweep := c.swept(); since.Before(sweep) {
-		since = sweep
-	}
+	since := c.swept(from.Add(c.pool.EmptyAfter.Duration))
 	return since, !c.now.Before(since) && !slices.ContainsFunc(c.node.Pods, occupies)
 }
 
@@ -28,14 +25,17 @@ func empty(c candidate) (time.Time, bool) {
 // has woken (its podMaxInUnschedulablePodsDuration).
 const sweep = 5 * time.Minute
 
-// swept is until when a machine that no pod has used yet waits for those that it
-// was bought for; zero for others. A pool that does not ask for quiet says
+// swept is since when a machine is due that was due at the given time, where no
+// pod has used it yet: it waits for those that it was bought for. A pool that does not ask for quiet says
 // itself how long an empty machine stays.
-func (c candidate) swept() time.Time {
+func (c candidate) swept(since time.Time) time.Time {
 	if c.pool.Disruption.QuietFor == nil || !c.node.Unused || c.node.PodEvent == nil {
-		return time.Time{}
+		return since
 	}
-	return c.node.PodEvent.Add(sweep)
+	if until := c.node.PodEvent.Add(sweep); since.Before(until) {
+		return until
+	}
+	return since
 }
 
 // occupies reports whether the pod keeps a machine from being empty. A pod
