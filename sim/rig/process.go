@@ -33,7 +33,7 @@ type Process struct {
 	cache   *kube.Cache
 	cloud   *face
 	log     logr.Logger
-	parts   []work
+	parts   []part
 	planner *loop
 	// skew is how wrong its clock is.
 	skew time.Duration
@@ -57,7 +57,7 @@ func (r *Rig) Start() *Process {
 		Settings: func() settings.Settings { return r.opt.Settings },
 		Events:   recorder{p}, Metrics: prometheus.NewRegistry(), Now: p.now, Log: p.log,
 	})
-	p.parts = []work{&delivery{p: p}}
+	p.parts = []part{&delivery{p: p}}
 	p.loops()
 	for _, rec := range p.All.Reconcilers {
 		p.feed(rec)

@@ -63,6 +63,9 @@ type Rig struct {
 	Plant Plant
 	// Idle are the names of controllers that do nothing.
 	Idle []string
+	// Passes counts how often each part of the world and of its processes has
+	// acted, by name.
+	Passes map[string]int
 
 	interceptor Interceptor
 	parts       []part
@@ -74,6 +77,7 @@ type Rig struct {
 
 // part is something that wants to act at times.
 type part interface {
+	name() string
 	// next is when; false: not until something else happens.
 	next(now time.Time) (time.Time, bool)
 	// act does one thing.
@@ -94,12 +98,6 @@ const (
 // Plants are all of them.
 func Plants() []Plant { return []Plant{DropToken, IgnoreBudgets, LoseList, RepeatLaunch} }
 
-// work is a part of a process.
-type work interface {
-	part
-	name() string
-}
-
 // happening is something planned for a time.
 type happening struct {
 	at  time.Time
@@ -109,7 +107,7 @@ type happening struct {
 
 // New makes a world with nothing in it.
 func New(opt Options) *Rig {
-	r := &Rig{opt: opt, clock: opt.Start, rng: rand.New(rand.NewPCG(opt.Seed, 0x726967))}
+	r := &Rig{opt: opt, clock: opt.Start, rng: rand.New(rand.NewPCG(opt.Seed, 0x726967)), Passes: map[string]int{}}
 	scheme := Scheme()
 	r.Kube = kube.New(kube.Options{Scheme: scheme, Now: r.Now, Seed: opt.Seed, Hook: r.kubeCall})
 	opt.Cloud.Now, opt.Cloud.Seed = r.Now, opt.Seed
@@ -139,12 +137,14 @@ func (r *Rig) Add(p Part) { r.parts = append(r.parts, &outside{p}) }
 
 // Part of the world from outside of this package.
 type Part interface {
+	Name() string
 	Next(now time.Time) (time.Time, bool)
 	Act()
 }
 
 type outside struct{ Part }
 
+func (o *outside) name() string                         { return o.Name() }
 func (o *outside) next(now time.Time) (time.Time, bool) { return o.Next(now) }
 func (o *outside) act()                                 { o.Act() }
 
@@ -179,6 +179,7 @@ func (r *Rig) Step(until time.Time) bool {
 	if r.opt.Shuffle {
 		p = due[r.rng.IntN(len(due))]
 	}
+	r.Passes[p.name()]++
 	p.act()
 	for _, o := range r.old {
 		o.Kill()
@@ -213,6 +214,8 @@ func (r *Rig) acting() []part {
 
 type happenings struct{ r *Rig }
 
+func (h *happenings) name() string { return "planned" }
+
 func (h *happenings) next(time.Time) (time.Time, bool) {
 	if len(h.r.later) == 0 {
 		return time.Time{}, false
@@ -227,6 +230,8 @@ func (h *happenings) act() {
 }
 
 type cloudTicks struct{ r *Rig }
+
+func (c *cloudTicks) name() string { return "cloud" }
 
 // next rounds up to the precision of the cloud's clock.
 func (c *cloudTicks) next(time.Time) (time.Time, bool) {

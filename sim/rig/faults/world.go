@@ -88,6 +88,9 @@ func (w *world) must(err error) {
 // environment is the cluster around the controllers.
 type environment world
 
+// Name implements [rig.Part].
+func (e *environment) Name() string { return "cluster" }
+
 // Next implements [rig.Part].
 func (e *environment) Next(now time.Time) (time.Time, bool) {
 	if e.Kube.Version() != e.seen {

@@ -163,6 +163,8 @@ type background struct {
 	seen uint64
 }
 
+func (b *background) Name() string { return "cluster" }
+
 func (b *background) Next(now time.Time) (time.Time, bool) {
 	if b.p.rig.Kube.Version() != b.seen {
 		return now, true
