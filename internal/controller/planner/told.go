@@ -6,11 +6,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"karpenter/internal/core/disrupt"
 	"karpenter/internal/core/label"
 	"karpenter/internal/core/world"
 	"karpenter/internal/journal"
+	"karpenter/internal/kube/dialect"
 	"karpenter/internal/kube/mirror"
 )
 
@@ -59,6 +61,7 @@ func (p *Planner) stays(v *mirror.View, d disrupt.Decision, now time.Time) {
 		p.told[key] = last
 	}
 	p.neverAllowing(v, now)
+	p.misread(v, now)
 	for key, s := range p.told {
 		if now.Sub(s.checked) >= neverEvery {
 			delete(p.told, key)
@@ -82,6 +85,25 @@ func (p *Planner) neverAllowing(v *mirror.View, now time.Time) {
 			o.Namespace, o.Name = b.Namespace, b.Name
 			p.Events.Event(o, corev1.EventTypeWarning, "NeverAllowsDisruption",
 				"it never allows a pod to be evicted, such as "+pod.String()+", so node "+node+" cannot be emptied: let maxUnavailable be 1 or more, or ask for less than all pods")
+			p.told[key] = saying{at: now, checked: now}
+		}
+	}
+}
+
+// misread tells of pods whose annotation protects them from nothing, as its value
+// means nothing.
+func (p *Planner) misread(v *mirror.View, now time.Time) {
+	for i := range v.Nodes {
+		for k := range v.Nodes[i].Pods {
+			pod := &v.Nodes[i].Pods[k]
+			key := "pod " + pod.UID
+			if pod.Misread == "" || v.Nodes[i].Claim == "" || now.Sub(p.told[key].at) < neverEvery {
+				continue
+			}
+			o := &corev1.Pod{}
+			o.Namespace, o.Name, o.UID = pod.Namespace, pod.Name, types.UID(pod.UID)
+			p.Events.Event(o, corev1.EventTypeWarning, "InvalidDoNotDisrupt",
+				"annotation "+dialect.AnnotationDoNotDisrupt+" must be true or a duration such as 30m, not "+strconv.Quote(pod.Misread)+"; the pod is not protected")
 			p.told[key] = saying{at: now, checked: now}
 		}
 	}

@@ -27,7 +27,7 @@ func TestWhyMachinesStayIsSaidOnceInAWhile(t *testing.T) {
 	p := &Planner{Events: &said, Journal: journal.New(5, 5), Log: funcr.New(func(string, string) { logged++ }, funcr.Options{Verbosity: 1})}
 	pod := world.ObjectName{Namespace: "default", Name: "p"}
 	v := &mirror.View{Snapshot: &world.Snapshot{
-		Nodes:   []world.Node{{Name: "a", Claim: "a", Pods: []world.Pod{{ObjectName: pod, Node: "a", Labels: map[string]string{"app": "x"}}}}, {Name: "b", Claim: "b"}},
+		Nodes:   []world.Node{{Name: "a", Claim: "a", Pods: []world.Pod{{ObjectName: pod, Node: "a", Labels: map[string]string{"app": "x"}, Misread: "yes"}}}, {Name: "b", Claim: "b"}},
 		Budgets: []world.PodBudget{{ObjectName: world.ObjectName{Namespace: "default", Name: "shut"}, Never: true}},
 	}}
 	now := time.Unix(0, 0)
@@ -40,7 +40,7 @@ func TestWhyMachinesStayIsSaidOnceInAWhile(t *testing.T) {
 		reason, _, _ := strings.Cut(s, ":")
 		count[reason]++
 	}
-	if count["Unconsolidatable"] != 4 || count["NeverAllowsDisruption"] != 1 || len(said) != 5 {
+	if count["Unconsolidatable"] != 4 || count["NeverAllowsDisruption"] != 1 || count["InvalidDoNotDisrupt"] != 1 || len(said) != 6 {
 		t.Errorf("said %v", said)
 	}
 	if logged != 1 {
@@ -52,7 +52,7 @@ func TestWhyMachinesStayIsSaidOnceInAWhile(t *testing.T) {
 	}
 	p.stays(v, disrupt.Decision{Kept: []disrupt.Kept{{Node: "a", Method: disrupt.Drift, Reason: disrupt.ProtectedPod{Pod: pod}}}}, now)
 	p.stays(v, disrupt.Decision{Kept: []disrupt.Kept{{Node: "a", Method: disrupt.Drift, Reason: disrupt.BudgetSpent{Pod: pod}}}}, now)
-	if n := len(said); n != 8 { // another budget hour has begun as well
-		t.Errorf("%d, last %v", n, said[5:])
+	if n := len(said); n != 10 { // another hour of the budget and the annotation has begun as well
+		t.Errorf("%d, last %v", n, said[6:])
 	}
 }

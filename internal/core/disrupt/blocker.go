@@ -116,11 +116,19 @@ func protectedPod(c candidate) reason.Reason {
 		return nil
 	}
 	for _, p := range c.node.Pods {
-		if p.DoNotEvict && !p.Finished && !p.IsStatic() && p.DeletedAt == nil {
-			return ProtectedPod{Pod: p.ObjectName}
+		if p.Protected(c.now) && !p.Finished && !p.IsStatic() && p.DeletedAt == nil {
+			return ProtectedPod{Pod: p.ObjectName, Until: until(&p)}
 		}
 	}
 	return nil
+}
+
+// until is when the protection of a pod ends by itself; nil: it does not.
+func until(p *world.Pod) *time.Time {
+	if p.DoNotEvict {
+		return nil
+	}
+	return p.DoNotEvictUntil
 }
 
 // restFor is how long a pod that was moved to save money is left alone.

@@ -66,6 +66,12 @@ func emptySince(at time.Time) func(*world.Node) { return func(n *world.Node) { n
 func daemon(p *world.Pod)                       { p.Owner.Kind = "DaemonSet" }
 func protected(p *world.Pod)                    { p.DoNotEvict = true }
 
+// protectedFor so long from t0.
+func protectedFor(d time.Duration) func(*world.Pod) {
+	until := t0.Add(d)
+	return func(p *world.Pod) { p.DoNotEvictUntil = &until }
+}
+
 // words of a decision: what goes and after what, then who stays and why.
 func words(d Decision) string {
 	var b strings.Builder
@@ -135,6 +141,9 @@ func TestDecide(t *testing.T) {
 		"two budgets on one pod block for ever": {after: 2 * time.Hour, nodes: []world.Node{node("a", nil, pod("p", 1000, nil))},
 			budgets: []world.PodBudget{{ObjectName: world.ObjectName{Namespace: "default", Name: "b"}, Allowed: 1}, {ObjectName: world.ObjectName{Namespace: "default", Name: "c"}, Allowed: 1}},
 			want:    "a stays (TwoBudgets);"},
+		"a pod that is protected for a while blocks": {after: 2 * time.Hour, nodes: []world.Node{node("a", nil, pod("p", 1000, protectedFor(2*time.Hour+1)))},
+			want: "a stays (ProtectedPod);"},
+		"and then it does not": {after: 2 * time.Hour, nodes: []world.Node{node("a", nil, pod("p", 1000, protectedFor(2*time.Hour)))}, want: "expiration: a after 1;"},
 		"limits hold for replacements": {pool: func(p *world.Pool) {
 			p.Limits, p.Used = []quantity.Amount{{Name: quantity.CPU, Value: 4000}}, quantity.Resources{MilliCPU: 4000}
 		}, after: 2 * time.Hour, nodes: []world.Node{node("a", nil, pod("p", 1000, nil))}, want: "a stays (NoOtherPlace);"},

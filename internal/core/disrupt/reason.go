@@ -35,9 +35,11 @@ type (
 	ProtectedNode struct {
 		Annotation string `json:"annotation"`
 	}
-	// ProtectedPod: a person annotated a pod on it.
+	// ProtectedPod: a person annotated a pod on it. Until is when that lapses; nil:
+	// it does not.
 	ProtectedPod struct {
-		Pod world.ObjectName `json:"pod"`
+		Pod   world.ObjectName `json:"pod"`
+		Until *time.Time       `json:"until,omitempty"`
 	}
 	// BudgetSpent: a PodDisruptionBudget allows no disruption now, or Never.
 	BudgetSpent struct {
@@ -179,7 +181,11 @@ func (r ProtectedNode) String() string {
 	return fmt.Sprintf("the node has the annotation %s", r.Annotation)
 }
 func (r ProtectedPod) String() string {
-	return fmt.Sprintf("pod %s has an annotation that forbids its eviction", r.Pod)
+	until := ""
+	if r.Until != nil {
+		until = " until " + r.Until.UTC().Format("2006-01-02 15:04 MST")
+	}
+	return fmt.Sprintf("pod %s has an annotation that forbids its eviction%s", r.Pod, until)
 }
 func (r BudgetSpent) String() string {
 	if r.Never {

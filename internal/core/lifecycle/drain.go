@@ -243,7 +243,7 @@ func evict(in *DrainInput, left []*world.Pod, s *DrainStep) {
 		}
 		switch {
 		case p.DeletedAt != nil || wave(p) != current:
-		case p.DoNotEvict && !in.EndAnnounced:
+		case p.Protected(in.Now) && !in.EndAnnounced:
 			s.Refused = append(s.Refused, p.ObjectName)
 		default:
 			s.Evict = append(s.Evict, p.ObjectName)

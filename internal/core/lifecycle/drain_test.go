@@ -93,6 +93,8 @@ func TestWhoIsToldToGo(t *testing.T) {
 		"stuck after its grace":                  {leaving(pods(named("old", goneAt(ago(61*time.Second))), named("c", critical))), "evict c"},
 		"end announced: nobody may refuse":       {leaving(func(in *DrainInput) { in.EndAnnounced = true }, deadline(at(120)), pods(named("keep", protected))), "evict keep"},
 
+		"protected for another second":                                 {leaving(pods(named("a", func(p *world.Pod) { u := at(1); p.DoNotEvictUntil = &u }))), ""},
+		"protected until now":                                          {leaving(pods(named("a", func(p *world.Pod) { u := at(0); p.DoNotEvictUntil = &u }))), "evict a"},
 		"deadline: budgets hold until the grace is all that is left":   {leaving(deadline(at(31)), pods(named("a"))), "evict a"},
 		"deadline: then the pod is deleted":                            {leaving(deadline(at(30)), pods(named("a"))), "delete a in 30s"},
 		"deadline: late":                                               {leaving(deadline(at(7)), pods(named("a"))), "delete a in 7s"},

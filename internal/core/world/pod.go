@@ -58,8 +58,11 @@ type Pod struct {
 	// money; nil: it did not.
 	MovedAt *time.Time `json:"movedAt,omitempty"`
 	// DoNotEvict: a person asked that it not be moved (either generation's
-	// annotation).
-	DoNotEvict bool `json:"doNotEvict,omitempty"`
+	// annotation). DoNotEvictUntil is the same for a time; see [Pod.Protected].
+	DoNotEvict      bool       `json:"doNotEvict,omitempty"`
+	DoNotEvictUntil *time.Time `json:"doNotEvictUntil,omitempty"`
+	// Misread is what such an annotation says that means nothing; empty: nothing.
+	Misread string `json:"misread,omitempty"`
 	// Critical: priority class system-cluster-critical or system-node-critical.
 	Critical     bool   `json:"critical,omitempty"`
 	DeletionCost string `json:"deletionCost,omitempty"`
@@ -76,6 +79,11 @@ func (p *Pod) IsDaemon() bool { return p.Owner.Kind == "DaemonSet" }
 
 // IsStatic reports whether the kubelet made the pod from a file.
 func (p *Pod) IsStatic() bool { return p.Owner.Kind == "Node" }
+
+// Protected reports whether a person has asked that the pod not be moved now.
+func (p *Pod) Protected(now time.Time) bool {
+	return p.DoNotEvict || p.DoNotEvictUntil != nil && now.Before(*p.DoNotEvictUntil)
+}
 
 // Leaves reports whether the pod, which is listed at the node, needs another
 // place when the node goes. One for which room is only kept has no place yet.

@@ -81,6 +81,13 @@ func Joined(n world.Node, r world.Record) world.Node {
 	n.Claim, n.Pool, n.PoolKind = r.Name, r.Pool, r.PoolKind
 	n.Initialized = n.Labels[label.Initialized] == "true"
 	n.Registered = n.Labels[label.Registered] == "true"
+	if r.Annotations[dialect.AnnotationDoNotDisrupt] == "true" && n.Annotations[dialect.AnnotationDoNotDisrupt] != "true" {
+		n.Annotations = maps.Clone(n.Annotations)
+		if n.Annotations == nil {
+			n.Annotations = map[string]string{}
+		}
+		n.Annotations[dialect.AnnotationDoNotDisrupt] = "true"
+	}
 	n.Bounded, n.Failures = r.TerminationGrace != nil, r.Failures
 	if r.Drifted.True() {
 		n.Drifted, n.DriftedSince = r.Drifted.Reason, &r.Drifted.Since

@@ -13,6 +13,7 @@ import (
 	"karpenter/internal/core/label"
 	"karpenter/internal/core/quantity"
 	"karpenter/internal/core/world"
+	"karpenter/internal/kube/dialect"
 )
 
 func node(t *testing.T, text string) *corev1.Node {
@@ -117,6 +118,10 @@ status: {allocatable: {cpu: "0", memory: 14Gi}, capacity: {memory: 15Gi}}
 	}
 	plain := Node(n)
 	got := Joined(plain, r)
+	r.Annotations = map[string]string{dialect.AnnotationDoNotDisrupt: "true"}
+	if kept := Joined(plain, r); kept.Annotations[dialect.AnnotationDoNotDisrupt] != "true" || plain.Annotations[dialect.AnnotationDoNotDisrupt] != "" {
+		t.Error("the annotation of the record does not count, or was written on what was given")
+	}
 	if got.Claim != "test-x" || got.Pool != "test" || got.Initialized || got.Registered {
 		t.Errorf("identity: %+v", got)
 	}

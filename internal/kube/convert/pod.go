@@ -3,6 +3,7 @@ package convert
 import (
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,7 +38,6 @@ func (l *Lookups) Pod(p *corev1.Pod) world.Pod {
 		Spread:       spread(p),
 		DeletedAt:    timePointer(p.DeletionTimestamp),
 		GraceSeconds: defaultGraceSeconds,
-		DoNotEvict:   p.Annotations[dialect.AnnotationDoNotEvict] == "true" || p.Annotations[dialect.AnnotationDoNotDisrupt] == "true",
 		Critical:     p.Spec.PriorityClassName == "system-cluster-critical" || p.Spec.PriorityClassName == "system-node-critical",
 		DeletionCost: p.Annotations[dialect.AnnotationPodDeletionCost],
 	}
@@ -53,11 +53,30 @@ func (l *Lookups) Pod(p *corev1.Pod) world.Pod {
 	if len(p.Spec.NodeSelector) > 0 {
 		out.Selector = label.FromLabels(p.Spec.NodeSelector)
 	}
+	protection(p, &out)
 	nodeAffinity(p, &out)
 	l.podAffinity(p, &out)
 	l.podVolumes(p, &out)
 	refuse(&out, refused(p))
 	return out
+}
+
+// protection reads the annotations by which people keep a pod where it is: true,
+// or for do-not-disrupt also how long from the start of the pod; one that has not
+// started is kept.
+func protection(p *corev1.Pod, out *world.Pod) {
+	out.DoNotEvict = p.Annotations[dialect.AnnotationDoNotEvict] == "true"
+	value := p.Annotations[dialect.AnnotationDoNotDisrupt]
+	switch d, err := time.ParseDuration(value); {
+	case value == "" || value == "false":
+	case value == "true", err == nil && d > 0 && p.Status.StartTime == nil:
+		out.DoNotEvict = true
+	case err == nil && d > 0:
+		until := p.Status.StartTime.Add(d)
+		out.DoNotEvictUntil = &until
+	default:
+		out.Misread = value
+	}
 }
 
 func finished(p *corev1.Pod) bool {

@@ -8,10 +8,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"karpenter/internal/core/label"
 	"karpenter/internal/core/quantity"
 	"karpenter/internal/core/world"
+	"karpenter/internal/kube/dialect"
 )
 
 func TestPod(t *testing.T) {
@@ -164,4 +166,44 @@ func FuzzPod(f *testing.F) {
 			t.Errorf("two answers: %s", diff)
 		}
 	})
+}
+
+func TestProtection(t *testing.T) {
+	started := metav1.NewTime(time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC))
+	for _, c := range []struct {
+		evict, disrupt string
+		pending        bool
+		ever           bool
+		after          time.Duration // since its start; 0: no such time
+		misread        string
+	}{
+		{evict: "true", ever: true},
+		{disrupt: "true", ever: true},
+		{disrupt: "30m", after: 30 * time.Minute},
+		{disrupt: "1h30m", after: 90 * time.Minute},
+		{disrupt: "30m", pending: true, ever: true},
+		{disrupt: "30m", evict: "true", ever: true, after: 30 * time.Minute},
+		{disrupt: "false"},
+		{disrupt: "yes", misread: "yes"},
+		{disrupt: "30", misread: "30"},
+		{disrupt: "-5m", misread: "-5m"},
+		{evict: "30m"}, // the older one knows no durations, and meant nothing by them
+	} {
+		p := &corev1.Pod{}
+		p.Annotations = map[string]string{dialect.AnnotationDoNotEvict: c.evict, dialect.AnnotationDoNotDisrupt: c.disrupt}
+		if !c.pending {
+			p.Status.StartTime = &started
+		}
+		got := Pod(p)
+		until := time.Duration(0)
+		if got.DoNotEvictUntil != nil {
+			until = got.DoNotEvictUntil.Sub(started.Time)
+		}
+		if got.DoNotEvict != c.ever || until != c.after || got.Misread != c.misread {
+			t.Errorf("%+v: %v, %s, %q", c, got.DoNotEvict, until, got.Misread)
+		}
+		if !c.ever && c.after > 0 && (!got.Protected(started.Add(c.after-1)) || got.Protected(started.Add(c.after))) {
+			t.Errorf("%+v: it is not protected just until then", c)
+		}
+	}
 }

@@ -280,7 +280,7 @@ func (b *build) pending() {
 		for _, p := range n.Pods {
 			_, promised := b.view.Promised[p.ObjectName]
 			stays := p.Node != n.Name || p.DeletedAt != nil || p.IsDaemon() || p.IsStatic()
-			if promised || stays || !b.soonForced(&p, deadline) && (p.DoNotEvict && !interrupted || disrupt.CannotEvict(p, b.view.Budgets) != nil) {
+			if promised || stays || !b.soonForced(&p, deadline) && (p.Protected(b.now) && !interrupted || disrupt.CannotEvict(p, b.view.Budgets) != nil) {
 				continue
 			}
 			b.view.Leaving[p.ObjectName] = n.Name
