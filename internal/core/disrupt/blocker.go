@@ -61,7 +61,7 @@ func promised(c candidate) reason.Reason {
 			return Promised{Pod: p.ObjectName}
 		}
 	}
-	if u := c.node.NominatedUntil; u != nil && c.now.Before(*u) {
+	if u := c.node.NominatedUntil; u != nil && c.before(*u) {
 		return Promised{}
 	}
 	return nil
@@ -105,7 +105,7 @@ func failing(c candidate) reason.Reason {
 	if f.Count < 10 {
 		pause = min(firstPause<<(f.Count-1), lastPause)
 	}
-	if again := f.Last.Add(pause); c.now.Before(again) {
+	if again := f.Last.Add(pause); c.before(again) {
 		return ReplacementsFail{Pool: c.node.Pool, Times: f.Count, Why: f.Why, Again: again}
 	}
 	return nil
@@ -116,11 +116,16 @@ func protectedPod(c candidate) reason.Reason {
 		return nil
 	}
 	for _, p := range c.node.Pods {
-		if p.Protected(c.now) && !p.Finished && !p.IsStatic() && p.DeletedAt == nil {
+		if c.protects(&p) && !p.Finished && !p.IsStatic() && p.DeletedAt == nil {
 			return ProtectedPod{Pod: p.ObjectName, Until: until(&p)}
 		}
 	}
 	return nil
+}
+
+// protects reports whether the pod keeps its place now.
+func (c candidate) protects(p *world.Pod) bool {
+	return p.DoNotEvict || p.DoNotEvictUntil != nil && c.before(*p.DoNotEvictUntil)
 }
 
 // until is when the protection of a pod ends by itself; nil: it does not.
@@ -140,7 +145,7 @@ func justMoved(c candidate) reason.Reason {
 	}
 	for i := range c.node.Pods {
 		p := &c.node.Pods[i]
-		if p.MovedAt != nil && p.Leaves(c.node) && c.now.Before(p.MovedAt.Add(restFor)) {
+		if p.MovedAt != nil && p.Leaves(c.node) && c.before(p.MovedAt.Add(restFor)) {
 			return JustMoved{Pod: p.ObjectName, Until: p.MovedAt.Add(restFor)}
 		}
 	}

@@ -36,7 +36,7 @@ func consolidatable(c candidate) (time.Time, bool) {
 	}
 	if q := c.pool.Disruption.QuietFor; q != nil {
 		since = c.swept(since.Add(q.Duration))
-		return since, !c.now.Before(since)
+		return since, !c.before(since)
 	}
 	return since, true
 }

@@ -25,6 +25,10 @@ type Decision struct {
 	Kept []Kept `json:"kept,omitempty"`
 	// WhatIfs counts the simulations that were made.
 	WhatIfs int `json:"whatIfs,omitempty"`
+	// Until is when the same snapshot may get another answer, because something
+	// becomes due, or lapses; zero: never. It is not after now where the answer
+	// depends on whose turn it is.
+	Until time.Time `json:"-"`
 }
 
 // Command removes machines, after their replacements are ready.
@@ -110,7 +114,7 @@ type candidate struct {
 	snap *world.Snapshot
 	node *world.Node
 	pool *world.Pool // nil if the pool is gone
-	now  time.Time
+	*clock
 	// method that looks at it.
 	method          string
 	eventual, quick bool
@@ -140,6 +144,7 @@ func Decide(s *world.Snapshot, now time.Time, opt Options) Decision {
 			break
 		}
 	}
+	d.Until = r.next
 	return d
 }
 

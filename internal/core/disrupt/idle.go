@@ -25,7 +25,7 @@ func Idle(s *world.Snapshot, now time.Time, d Decision) []Kept {
 		if n.Claim == "" || named[n.Name] {
 			continue
 		}
-		c := candidate{snap: s, node: n, now: now, pool: s.Pool(n.PoolKind, n.Pool)}
+		c := candidate{clock: &clock{now: now}, snap: s, node: n, pool: s.Pool(n.PoolKind, n.Pool)}
 		out = append(out, Kept{Node: n.Name, Reason: c.unwanted()})
 	}
 	return out

@@ -18,7 +18,7 @@ func empty(c candidate) (time.Time, bool) {
 		from = *c.node.PodEvent
 	}
 	since := c.swept(from.Add(c.pool.EmptyAfter.Duration))
-	return since, !c.now.Before(since) && !slices.ContainsFunc(c.node.Pods, occupies)
+	return since, !c.before(since) && !slices.ContainsFunc(c.node.Pods, occupies)
 }
 
 // sweep is how long kube-scheduler may take to come back to a pod that nothing
@@ -61,5 +61,5 @@ func expired(c candidate) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	since := c.node.Created.Add(c.pool.ExpireAfter.Duration)
-	return since, c.now.After(since)
+	return since, !c.before(since.Add(1)) // the API says older, not as old
 }

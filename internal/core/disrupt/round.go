@@ -13,8 +13,8 @@ import (
 // round is one look for machines that may go. Its snapshot is as if everything
 // decided so far had been carried out.
 type round struct {
+	*clock
 	s      *world.Snapshot
-	now    time.Time
 	opt    Options
 	out    *Decision
 	prices prices
@@ -27,7 +27,7 @@ type round struct {
 }
 
 func newRound(s *world.Snapshot, now time.Time, opt Options, out *Decision) *round {
-	return &round{s: s, now: now, opt: opt, out: out, prices: prices{}, began: s, failures: failures(s)}
+	return &round{clock: &clock{now: now}, s: s, opt: opt, out: out, prices: prices{}, began: s, failures: failures(s)}
 }
 
 // failures sums up, for each pool, how often replacements of machines that are
@@ -62,6 +62,7 @@ func (r *round) inTurn(due []candidate) []candidate {
 	if r.opt.WhatIfs == 0 || len(due) <= r.opt.WhatIfs {
 		return due
 	}
+	r.changes(r.now) // those whose turn it is
 	first := int(r.now.Unix()/looksApart*int64(r.opt.WhatIfs)) % len(due)
 	return slices.Concat(due[first:], due[:first])
 }
@@ -94,7 +95,7 @@ func (r *round) candidates(m method) []candidate {
 }
 
 func (r *round) candidate(n *world.Node, m method) candidate {
-	c := candidate{snap: r.s, node: n, now: r.now, method: m.name, eventual: m.eventual, quick: m.quick, failures: r.failures[poolKey{n.PoolKind, n.Pool}], pool: r.s.Pool(n.PoolKind, n.Pool)}
+	c := candidate{clock: r.clock, snap: r.s, node: n, method: m.name, eventual: m.eventual, quick: m.quick, failures: r.failures[poolKey{n.PoolKind, n.Pool}], pool: r.s.Pool(n.PoolKind, n.Pool)}
 	c.price, c.disturbs = r.prices.of(r.s, c.pool, n), disturbance(n)
 	return c
 }
