@@ -9,7 +9,7 @@ MAKEFLAGS += --no-print-directory
 GO  := env CGO_ENABLED=0 go
 LAB := $(GO) -C lab
 
-.PHONY: help demo test test-unit test-crds test-lab check gen lab-up lab-down lab-status bench agreement cases faults test-aws
+.PHONY: help demo test test-unit test-crds test-charts test-lab image check gen lab-up lab-down lab-status bench agreement cases faults test-aws
 
 help: ## list the targets
 	@line='^([a-z-]+):.*## (.*)$$'; while IFS= read -r text; do \
@@ -19,7 +19,7 @@ help: ## list the targets
 demo: ## the main job on a real control plane and a simulated EC2; KEEP=1 leaves it running, API=v1 plays it with a NodePool
 	@$(LAB) run ./cmd/lab demo $(if $(KEEP),--keep) $(if $(API),--api=$(API))
 
-test: test-unit test-crds test-lab ## all tests; needs Go alone
+test: test-unit test-crds test-charts test-lab ## all tests; needs Go alone
 
 test-unit:
 	@echo "== unit tests =="
@@ -30,6 +30,10 @@ test-unit:
 test-crds:
 	@echo "== CRDs in the API server's own validation =="
 	@hack/patiently.sh "CRD tests" $(GO) -C tools test -count=1 ./...
+
+test-charts:
+	@echo "== charts, rendered by Helm's engine =="
+	@hack/patiently.sh "chart tests" $(GO) -C charts test -count=1 ./...
 
 test-lab:
 	@echo "== tests on a real control plane (the first run builds it) =="
@@ -67,3 +71,6 @@ faults: ## N random histories with faults (SEED=…), then every crash point of 
 
 test-aws: ## the provider's suite against moto_server (where it is installed)
 	@hack/test-aws.sh
+
+image: ## the controller's image, with docker; IMAGE=registry.example.com/karpenter/controller:0.1.0
+	@docker build --build-arg VERSION=$(or $(VERSION),$(shell git describe --tags --always)) -t $(or $(IMAGE),karpenter/controller:dev) .

@@ -33,8 +33,8 @@ CGO_ENABLED=0 go -C tools test -count=1 ./...
 
 step "generated files"
 tools/gen.sh
-if ! git diff --quiet -- api; then
-	git --no-pager diff --stat -- api
+if ! git diff --quiet -- api charts; then
+	git --no-pager diff --stat -- api charts
 	echo "generated files differ: commit what 'make gen' made"
 	exit 1
 fi

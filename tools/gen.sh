@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Regenerates everything that is made from the API types: deepcopy functions
-# and CRDs. The same input always gives the same output.
+# and CRDs, also those of the charts. The same input always gives the same output.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,3 +14,8 @@ rm -f api/crds/*.yaml
 	crd:allowDangerousTypes=false \
 	paths=./api/... \
 	output:crd:dir=api/crds
+
+for folder in charts/karpenter/crds charts/karpenter-crd/files; do
+	rm -f "$folder"/*.yaml
+	cp api/crds/*.yaml "$folder"/
+done
