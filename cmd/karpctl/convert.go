@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -67,8 +68,8 @@ printed all the same; 2: wrong command line.`,
 			switch {
 			case !known:
 				return errUsage{fmt.Errorf("--to %s: no such version; choose v1 or v1alpha5", to)}
-			case format != "yaml" && format != "json":
-				return errUsage{fmt.Errorf("-o %s: no such format; choose yaml or json", format)}
+			case knownFormat(format) != nil:
+				return knownFormat(format)
 			case opt.Role != "" && opt.InstanceProfile != "":
 				return errUsage{errors.New("--role and --instance-profile exclude each other: an EC2NodeClass has one of the two")}
 			case len(files) == 0:
@@ -87,7 +88,8 @@ printed all the same; 2: wrong command line.`,
 	}
 	cmd.Flags().StringSliceVarP(&files, "filename", "f", nil, "file or folder with manifests, - for stdin; may be repeated")
 	cmd.Flags().StringVar(&to, "to", "v1", "v1 (NodePool, EC2NodeClass) or v1alpha5 (Provisioner, AWSNodeTemplate)")
-	cmd.Flags().StringVarP(&format, "output", "o", "yaml", "yaml or json")
+	outputFlag(cmd, &format, "yaml")
+	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(slices.Sorted(maps.Keys(directions)), cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().StringVar(&opt.Role, "role", "", "IAM role of classes that name no instance profile")
 	cmd.Flags().BoolVar(&opt.Adopt, "adopt", false, "let each NodePool take over the machines of its Provisioner, with an annotation")
 	cmd.Flags().StringVar(&opt.InstanceProfile, "instance-profile", "", "instance profile of classes that name none (before: aws.defaultInstanceProfile)")
@@ -118,10 +120,18 @@ func printConverted(out, notes io.Writer, format string, r migrate.Result) error
 		}
 		objects = append(objects, plain)
 	}
-	if format == "json" {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		return enc.Encode(map[string]any{"objects": objects, "notes": r.Notes})
+	switch format {
+	case "json":
+		return write(out, format, map[string]any{"objects": objects, "notes": r.Notes}, nil)
+	case "table":
+		var rows [][]string
+		for i, o := range r.Objects {
+			rows = append(rows, []string{fmt.Sprint(objects[i]["kind"]), o.GetName(), fmt.Sprint(objects[i]["apiVersion"])})
+		}
+		for _, n := range r.Notes {
+			fmt.Fprintln(notes, "note:", n)
+		}
+		return columns(out, []string{"KIND", "NAME", "VERSION"}, rows)
 	}
 	for i, o := range objects {
 		text, err := yaml.Marshal(o)

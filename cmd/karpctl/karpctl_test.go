@@ -99,3 +99,47 @@ func TestJSON(t *testing.T) {
 		}
 	}
 }
+
+// TestPlugin: called by kubectl, the program has the name by which people know it.
+func TestPlugin(t *testing.T) {
+	var out, errOut bytes.Buffer
+	if code := runAs(context.Background(), "kubectl karpenter", []string{"plan", "--help"}, nil, &out, &errOut); code != exitOK {
+		t.Fatal(code, errOut.String())
+	}
+	if !strings.Contains(out.String(), "Usage:\n  kubectl karpenter plan -f FILE…") {
+		t.Error(out.String())
+	}
+}
+
+// TestCompletion: a shell gets commands, and the values of flags.
+func TestCompletion(t *testing.T) {
+	for words, want := range map[string]string{"__complete pl": "plan\t", "__complete plan -o ": "yaml\n", "__complete convert --to ": "v1alpha5\n"} {
+		var out, errOut bytes.Buffer
+		run(context.Background(), strings.Split(words, " "), nil, &out, &errOut)
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q: no %q in\n%s", words, want, out.String())
+		}
+	}
+}
+
+// TestEveryCommandSaysHow: each command has examples and says what its exit codes
+// mean.
+func TestEveryCommandSaysHow(t *testing.T) {
+	var out bytes.Buffer
+	run(context.Background(), []string{"--help"}, nil, &out, &out)
+	_, list, _ := strings.Cut(out.String(), "Available Commands:\n")
+	list, _, _ = strings.Cut(list, "\n\n")
+	for line := range strings.Lines(list) {
+		name := strings.Fields(line)[0]
+		if name == "help" || name == "completion" {
+			continue
+		}
+		var help bytes.Buffer
+		run(context.Background(), []string{name, "--help"}, nil, &help, &help)
+		for _, word := range []string{"Examples:\n", "Exit code 0:"} {
+			if !strings.Contains(help.String(), word) {
+				t.Errorf("%s --help has no %q", name, word)
+			}
+		}
+	}
+}

@@ -23,7 +23,7 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	code := runAs(ctx, program(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
@@ -31,16 +31,32 @@ func main() {
 // errUsage marks a command line that cannot be understood.
 type errUsage struct{ error }
 
-func unknown(command string) error {
-	return errUsage{fmt.Errorf("%s: no such command; see 'karpctl --help'", command)}
+func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
+	return runAs(ctx, "karpctl", args, in, out, errOut)
 }
 
-func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
-	root := &cobra.Command{
-		Use:           "karpctl",
-		Short:         "Ask the node autoscaler what it would do, and why",
-		SilenceErrors: true,
-		SilenceUsage:  true,
+// runAs runs under the name by which the program was called.
+func runAs(ctx context.Context, name string, args []string, in io.Reader, out, errOut io.Writer) int {
+	var root *cobra.Command
+	unknown := func(command string) error {
+		err := fmt.Errorf("%s: no such command; see '%s --help'", command, name)
+		if near := root.SuggestionsFor(command); len(near) > 0 {
+			err = fmt.Errorf("%s: no such command; did you mean %s? See '%s --help'", command, strings.Join(near, " or "), name)
+		}
+		return errUsage{err}
+	}
+	root = &cobra.Command{
+		Use:   "karpctl",
+		Short: "Ask the node autoscaler what it would do, and why",
+		Long: `Karpctl asks the functions of the controller: what would be bought for these
+pods, why that one waits, what would become of a change before it is made.
+
+Nothing that it does changes a cluster. As kubectl-karpenter in the PATH it is a
+plugin of kubectl: kubectl karpenter plan …`,
+		Annotations:                map[string]string{cobra.CommandDisplayNameAnnotation: name},
+		SilenceErrors:              true,
+		SilenceUsage:               true,
+		SuggestionsMinimumDistance: 2,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return unknown(args[0])

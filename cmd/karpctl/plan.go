@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"karpenter/internal/core/schedule"
 	"karpenter/internal/core/world"
@@ -56,9 +54,8 @@ could be read is planned all the same; 2: wrong command line, region or zone.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			print, ok := printers[format]
-			if !ok {
-				return errUsage{fmt.Errorf("-o %s: no such format; choose table, json or yaml", format)}
+			if err := knownFormat(format); err != nil {
+				return err
 			}
 			if len(files) == 0 {
 				return errUsage{errors.New("-f: name at least one file or folder, or - for stdin")}
@@ -68,14 +65,16 @@ could be read is planned all the same; 2: wrong command line, region or zone.`,
 			if snapshot == nil {
 				return errors.Join(readErr, errUsage{buildErr})
 			}
+			done := progress(cmd.ErrOrStderr(), "planning")
 			plan := schedule.Solve(snapshot, schedule.Options{})
-			printErr := print(cmd.OutOrStdout(), plan)
+			done()
+			printErr := write(cmd.OutOrStdout(), format, plan, func(w io.Writer) error { return text(w, plan.Text()) })
 			note(cmd.ErrOrStderr(), manifests, snapshot, plan)
 			return errors.Join(readErr, buildErr, printErr)
 		},
 	}
 	cmd.Flags().StringSliceVarP(&files, "filename", "f", nil, "file or folder with manifests, - for stdin; may be repeated")
-	cmd.Flags().StringVarP(&format, "output", "o", "table", "table, json or yaml")
+	outputFlag(cmd, &format, "table")
 	cmd.Flags().StringVar(&place.Region, "region", "us-west-2", "region whose types and prices are used")
 	cmd.Flags().StringSliceVar(&place.Zones, "zones", nil, "zones that have subnets (default: all of the region)")
 	return cmd
@@ -97,22 +96,7 @@ func note(w io.Writer, m *scenario.Manifests, s *world.Snapshot, p schedule.Plan
 	}
 }
 
-var printers = map[string]func(io.Writer, schedule.Plan) error{
-	"table": func(w io.Writer, p schedule.Plan) error {
-		_, err := io.WriteString(w, p.Text())
-		return err
-	},
-	"json": func(w io.Writer, p schedule.Plan) error {
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		return enc.Encode(p)
-	},
-	"yaml": func(w io.Writer, p schedule.Plan) error {
-		data, err := yaml.Marshal(p)
-		if err != nil {
-			return err
-		}
-		_, err = w.Write(data)
-		return err
-	},
+func text(w io.Writer, s string) error {
+	_, err := io.WriteString(w, s)
+	return err
 }

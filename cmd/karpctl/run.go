@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -38,13 +37,17 @@ played; 2: wrong command line.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if format != "text" && format != "json" {
-				return errUsage{fmt.Errorf("-o %s: no such format; choose text or json", format)}
+			if format == "text" {
+				format = "table"
 			}
+			if err := knownFormat(format); err != nil {
+				return err
+			}
+			defer progress(cmd.ErrOrStderr(), "playing")()
 			return playAll(cmd.OutOrStdout(), args, format, verbose)
 		},
 	}
-	cmd.Flags().StringVarP(&format, "output", "o", "text", "text or json")
+	outputFlag(cmd, &format, "table")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "print what happened, with virtual times")
 	return cmd
 }
@@ -61,22 +64,18 @@ func playAll(w io.Writer, dirs []string, format string, verbose bool) error {
 		}
 		bad := report.Failed()
 		passed, failed = passed+len(report.Results)-bad, failed+bad
-		if format == "json" {
-			reports = append(reports, report)
+		reports = append(reports, report)
+		if format != "table" {
 			continue
 		}
 		if err := show(w, report); err != nil {
 			return err
 		}
 	}
-	var err error
-	if format == "json" {
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		err = enc.Encode(map[string]any{"cases": reports, "passed": passed, "failed": failed})
-	} else {
-		_, err = fmt.Fprintf(w, "%d passed, %d failed\n", passed, failed)
-	}
+	err := write(w, format, map[string]any{"cases": reports, "passed": passed, "failed": failed}, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%d passed, %d failed\n", passed, failed)
+		return err
+	})
 	if err == nil && failed > 0 {
 		return errChecks
 	}
