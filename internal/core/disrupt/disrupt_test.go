@@ -168,6 +168,29 @@ func TestUnrelatedPendingPodsDoNotStopAnything(t *testing.T) {
 	}
 }
 
+// What is bought for a machine that goes is for its pods: those that wait get
+// their own, and the room that they are about to take is not given away twice.
+func TestPendingPodsAreNotReplacedForAlong(t *testing.T) {
+	at := t0.Add(2 * time.Hour)
+	young := func(n *world.Node) { n.Created = at }
+	s := cluster(nil, node("a", nil, pod("p", 1000, nil)))
+	s.Pending = []world.Pod{pod("waits", 1000, nil)} // and goes to the old machine
+	if got, want := words(Decide(s, at, Options{})), "a stays (Promised);"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	s = cluster(nil, node("a", nil, pod("p", 1500, nil)), node("full", young, pod("q", 3500, nil)))
+	s.Pending = []world.Pod{pod("waits", 2600, nil)} // for a machine of its own
+	d := Decide(s, at, Options{})
+	if len(d.Commands) != 1 || len(d.Commands[0].Replace) != 1 || len(d.Commands[0].Replace[0].Pods) != 1 {
+		t.Errorf("%+v", d.Commands)
+	}
+	s = cluster(nil, node("a", nil, pod("p", 1500, nil)), node("b", young, pod("q", 1000, nil)))
+	s.Pending = []world.Pod{pod("waits", 2600, nil)} // for b, which has no room for p then
+	if got, want := words(Decide(s, at, Options{})), "expiration: a after 1;"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestSimulationsAreLimited(t *testing.T) {
 	stuck := func(p *world.Pod) {
 		p.Selector = []label.Requirement{{Key: label.Zone, Op: label.In, Values: []string{"z"}}}

@@ -1,6 +1,7 @@
 package disrupt
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -27,7 +28,22 @@ type round struct {
 }
 
 func newRound(s *world.Snapshot, now time.Time, opt Options, out *Decision) *round {
+	s = settled(s, opt)
 	return &round{clock: &clock{now: now}, s: s, opt: opt, out: out, prices: prices{}, began: s, failures: failures(s)}
+}
+
+// settled is the snapshot as if the pods that wait had got what there is for
+// them. What has to be bought for the rest is another's business: it must neither
+// stop a machine from going nor be bought together with a replacement.
+func settled(s *world.Snapshot, opt Options) *world.Snapshot {
+	if len(s.Pending) == 0 {
+		return s
+	}
+	to := map[world.ObjectName]string{}
+	for _, p := range schedule.Solve(s, opt.Schedule).Placements {
+		to[p.Pod] = cmp.Or(p.Node, p.Claim)
+	}
+	return s.Expecting(to)
 }
 
 // failures sums up, for each pool, how often replacements of machines that are

@@ -37,6 +37,35 @@ func (s *Snapshot) Without(names ...string) *Snapshot {
 	return &out
 }
 
+// Expecting returns the snapshot as if room were kept for pending pods on the
+// nodes to which they go, and no other pods waited. The receiver is not changed.
+func (s *Snapshot) Expecting(to map[ObjectName]string) *Snapshot {
+	out := *s
+	out.Pending = nil
+	coming := map[string][]Pod{}
+	for _, p := range s.Pending {
+		if node := to[p.ObjectName]; node != "" {
+			coming[node] = append(coming[node], p)
+		}
+	}
+	if len(coming) > 0 {
+		out.Nodes = slices.Clone(s.Nodes)
+		arrive(out.Nodes, coming)
+	}
+	return &out
+}
+
+// arrive adds pods to nodes, by name; the nodes' lists of pods are replaced.
+func arrive(nodes []Node, coming map[string][]Pod) {
+	for i := range nodes {
+		n := &nodes[i]
+		if some := coming[n.Name]; len(some) > 0 {
+			n.Pods = slices.Concat(n.Pods, some)
+			slices.SortFunc(n.Pods, func(a, b Pod) int { return a.Compare(b.ObjectName) })
+		}
+	}
+}
+
 // After returns the snapshot as if the named nodes were gone, and their pods
 // were on the nodes to which they move. Pods that move to no node are left out:
 // they are on a machine that is not there yet. The receiver is not changed.
@@ -57,12 +86,6 @@ func (s *Snapshot) After(gone []string, moves map[ObjectName]string) *Snapshot {
 			}
 		}
 	}
-	for i := range out.Nodes {
-		n := &out.Nodes[i]
-		if some := coming[n.Name]; len(some) > 0 {
-			n.Pods = slices.Concat(n.Pods, some)
-			slices.SortFunc(n.Pods, func(a, b Pod) int { return a.Compare(b.ObjectName) })
-		}
-	}
+	arrive(out.Nodes, coming)
 	return &out
 }
