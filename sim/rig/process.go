@@ -81,8 +81,9 @@ func (p *Process) loops() {
 	)
 	for _, kind := range planner.Watched() {
 		p.handle(kind, func(old, now client.Object) {
-			p.All.Planner.Notice(old, now)
-			p.planner.at = p.rig.clock
+			if p.All.Planner.Notice(old, now) {
+				p.planner.at = p.rig.clock
+			}
 		})
 	}
 }

@@ -32,9 +32,14 @@ type command struct {
 }
 
 // down looks for machines to remove, and marks them, until no more are found:
-// each look is at a snapshot that has the marks of the ones before it.
+// each look is at a snapshot that has the marks of the ones before it. An answer
+// that nothing can have changed is not asked for again.
 func (p *Planner) down(ctx context.Context, set settings.Settings) error {
+	if p.stands(ctx, set) {
+		return nil
+	}
 	for {
+		seen := p.noticed()
 		v, err := p.view(ctx, set)
 		if err != nil {
 			return err
@@ -60,6 +65,7 @@ func (p *Planner) down(ctx context.Context, set settings.Settings) error {
 			marked = marked || any
 		}
 		if !marked {
+			p.stand(set, v, d, seen, start)
 			return nil
 		}
 	}

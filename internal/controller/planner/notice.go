@@ -1,6 +1,8 @@
 package planner
 
 import (
+	"reflect"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -9,31 +11,30 @@ import (
 	"karpenter/api/v1alpha5"
 	"karpenter/internal/kube/convert"
 	"karpenter/internal/kube/dialect"
+	"karpenter/internal/kube/mirror"
+	"karpenter/internal/kube/nominate"
 )
 
-// Watched are objects of the kinds whose changes the planner wants to hear of;
-// pools are the kinds of pools that the API server knows, none: all.
-func Watched(pools ...dialect.Dialect) []client.Object {
-	if len(pools) == 0 {
-		pools = dialect.All()
-	}
-	out := []client.Object{&corev1.Pod{}, &corev1.Node{}, &apiv1.NodeClaim{}}
-	for _, d := range pools {
-		out = append(out, d.Pool())
-	}
-	return out
-}
+// Watched are objects of the kinds whose changes the planner must hear of; pools
+// are the kinds of pools that the API server knows, none: all.
+func Watched(pools ...dialect.Dialect) []client.Object { return mirror.Reads(pools...) }
 
 // Notice tells the planner of a change that a watch has shown: before is nil
-// for a new object, after is nil for one that is gone. It is safe for concurrent
-// use.
-func (p *Planner) Notice(before, after client.Object) {
+// for a new object, after is nil for one that is gone. It reports whether the
+// planner wants a pass because of it, sooner than it said, and is safe for
+// concurrent use.
+func (p *Planner) Notice(before, after client.Object) bool {
+	if changed(before, after) {
+		p.mu.Lock()
+		p.changes++
+		p.mu.Unlock()
+	}
 	if claim, ok := before.(*apiv1.NodeClaim); ok && after == nil {
 		p.Mirror.Forget(claim.Name)
 	}
 	urgent := interrupted(after) && !interrupted(before)
 	if !urgent && !p.matters(before, after) {
-		return
+		return false
 	}
 	p.mu.Lock()
 	if urgent { // the time is short, and nothing that follows changes the plan
@@ -49,6 +50,32 @@ func (p *Planner) Notice(before, after client.Object) {
 	case p.woken() <- struct{}{}:
 	default: // it is awake already
 	}
+	return true
+}
+
+// changed reports whether a view may show the change: most updates of Nodes and
+// pods are heartbeats and the news of containers.
+func changed(before, after client.Object) bool {
+	if before == nil || after == nil {
+		return true
+	}
+	if before.GetUID() == after.GetUID() && before.GetResourceVersion() == after.GetResourceVersion() && after.GetResourceVersion() != "" {
+		return false // told once more
+	}
+	switch now := after.(type) {
+	case *corev1.Node:
+		was, ok := before.(*corev1.Node)
+		return !ok || was.UID != now.UID || was.Spec.ProviderID != now.Spec.ProviderID || !reflect.DeepEqual(convert.Node(was), convert.Node(now))
+	case *corev1.Pod:
+		was, ok := before.(*corev1.Pod)
+		if !ok || was.UID != now.UID || convert.Provisionable(was) != convert.Provisionable(now) {
+			return true
+		}
+		node, ours := nominate.Of(was)
+		nodeNow, oursNow := nominate.Of(now)
+		return node != nodeNow || ours != oursNow || !reflect.DeepEqual(convert.Pod(was), convert.Pod(now))
+	}
+	return true
 }
 
 // matters reports whether the change may ask for a new plan at once. Whatever

@@ -64,11 +64,13 @@ type Planner struct {
 	known   map[types.UID]bool // pods that the last plan has seen
 	refused map[string]refusal // machines of the last plan, by pool and pods
 	wake    chan struct{}
+	changes uint64 // of what a view may show, that were noticed
 
 	nextTick time.Time
 	retryAt  time.Time
 	wait     time.Duration // after the last failure
 	commands []command
+	standing standing
 	acc      accounts
 	said     map[string]bool // why pods wait, as last logged
 	told     told            // why machines stay
@@ -94,6 +96,7 @@ type viewer interface {
 	Intent(claim, method string, now time.Time)
 	Deleted(claim string, now time.Time)
 	Expect(node string, until time.Time)
+	Same(ctx context.Context, v *mirror.View) bool
 }
 
 // beginner is what the planner needs of the ledger.

@@ -102,8 +102,16 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 	return r
 }
 
-// pass moves the clock and makes a pass.
+// pass moves the clock and makes a pass. Something that has changed was noticed
+// before it, whatever it was.
 func (r *rig) pass(at time.Duration) time.Duration {
+	r.t.Helper()
+	r.Notice(nil, &corev1.Namespace{})
+	return r.quietPass(at)
+}
+
+// quietPass is a pass before which nothing was noticed.
+func (r *rig) quietPass(at time.Duration) time.Duration {
 	r.t.Helper()
 	r.now = t0.Add(at)
 	next, err := r.Pass(r.t.Context())

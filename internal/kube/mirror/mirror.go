@@ -52,6 +52,9 @@ type View struct {
 	UIDs map[world.ObjectName]string
 	// Leaving are the pending pods that still run on a node that is going.
 	Leaving map[world.ObjectName]string
+	// Until is when the same objects may make another view, because time has
+	// passed; zero: never. See [Mirror.Same].
+	Until time.Time
 }
 
 // New makes a mirror over a reader of cached objects. Objects that it reads are
@@ -123,5 +126,6 @@ func (m *Mirror) View(ctx context.Context, now time.Time, policy world.Policy, n
 	world.SortPools(b.view.Pools)
 	world.SortNodes(b.view.Nodes)
 	world.SortPending(b.view.Pending)
+	b.view.Until = b.until()
 	return b.view, nil
 }
