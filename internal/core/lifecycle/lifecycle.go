@@ -44,6 +44,9 @@ var (
 const (
 	// Recheck is how often a machine is looked at though nothing happened.
 	Recheck = time.Minute
+	// Settled is the same for a machine that is usable: its changes are all told,
+	// and it has moments of its own (emptiness, quiet, expiry, drift).
+	Settled = 10 * time.Minute
 	// NominationPoll is how often nominations for a node that is not usable yet
 	// are looked at.
 	NominationPoll = 500 * time.Millisecond

@@ -234,6 +234,7 @@ func settle(in *Input, n *Node) Step {
 		}
 		s.Node.label(label.Initialized, "true")
 	}
+	s.Again = in.Now.Add(Settled)
 	s.Conditions = append(s.Conditions, holds(Initialized))
 	stamp(in, n, &s)
 	quiet(in, n, &s)

@@ -35,6 +35,8 @@ type rules struct {
 	tokens  map[string]string    // token of a launch → instance
 	alone   map[string]time.Time // instance without a record → since when
 	looked  time.Time
+	version uint64 // of the API server when it was last looked at
+	moved   bool   // a machine has changed since
 	deleted int // direct deletions of pods, as last counted
 	started int // launches
 	limit   int64
@@ -112,11 +114,11 @@ func (r *rules) announced(node string) bool {
 
 func (r *rules) claimsNow() []karpv1.NodeClaim {
 	var list karpv1.NodeClaimList
-	r.w.must(r.w.kube.List(ctx, &list))
+	r.w.must(r.w.kube.List(ctx, &list, client.UnsafeDisableDeepCopy)) // nothing here changes them
 	return list.Items
 }
 
-// look checks what can be seen at any time; twice a second is enough.
+// look checks what can be seen at any time; every five seconds is enough.
 func (r *rules) look() {
 	events := r.w.Log.Events
 	for ; r.deleted < len(events); r.deleted++ {
@@ -128,6 +130,14 @@ func (r *rules) look() {
 		return
 	}
 	r.looked = r.w.Now()
+	if v := r.w.Kube.Version(); v != r.version || r.moved || len(r.alone) > 0 {
+		r.version, r.moved = v, false
+		r.whole()
+	}
+}
+
+// whole looks at everything that there is.
+func (r *rules) whole() {
 	claims := r.claimsNow()
 	r.orphans(claims)
 	r.limits(claims)
@@ -174,7 +184,7 @@ func (r *rules) rest() (moving []string) {
 		moving = append(moving, fmt.Sprintf("%s: ", r.w.Now().Sub(start))+fmt.Sprintf(format, args...))
 	}
 	var pods corev1.PodList
-	r.w.must(r.w.kube.List(ctx, &pods))
+	r.w.must(r.w.kube.List(ctx, &pods, client.UnsafeDisableDeepCopy))
 	busy := map[string]bool{}
 	for i := range pods.Items {
 		p := &pods.Items[i]

@@ -230,6 +230,7 @@ func (w *world) pool() *v1alpha5.Provisioner {
 // machineChanged makes machines nodes, unless something is wrong with them.
 func (w *world) machineChanged(e ec2.Event) {
 	i := e.Instance
+	w.rules.moved = true
 	if e.From == "" && i.FleetID != "" {
 		w.rules.launched(&i)
 	}
