@@ -14,6 +14,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"karpenter/internal/core/schedule"
+	"karpenter/internal/dump"
 )
 
 var update = flag.Bool("update", false, "write the golden answers anew")
@@ -142,4 +143,55 @@ func TestEveryCommandSaysHow(t *testing.T) {
 			}
 		}
 	}
+}
+
+// karpctl runs a command line and wants the exit code.
+func karpctl(t *testing.T, want int, args ...string) (out, errOut string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	if code := run(context.Background(), args, strings.NewReader(""), &o, &e); code != want {
+		t.Fatalf("karpctl %s: exit code %d, want %d\n%s%s", strings.Join(args, " "), code, want, o.String(), e.String())
+	}
+	return o.String(), e.String()
+}
+
+// TestDumpAndReplay: the file says the same as the manifests, and is compared.
+func TestDumpAndReplay(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "dump.json.gz")
+	karpctl(t, exitOK, "dump", "-f", workshop, "-f", examples+"plan", file)
+	planned, _ := karpctl(t, exitOK, "plan", "-f", workshop, "-f", examples+"plan")
+	replayed, _ := karpctl(t, exitOK, "replay", file)
+	if diff := cmp.Diff(planned, replayed); diff != "" {
+		t.Errorf("-plan +replay:\n%s", diff)
+	}
+	other, _ := karpctl(t, exitOK, "replay", "--kind", "disrupt", file)
+	if !strings.HasPrefix(other, "0 commands") {
+		t.Error(other)
+	}
+	hashed := filepath.Join(t.TempDir(), "hashed.json.gz")
+	karpctl(t, exitOK, "dump", "--dump", file, "--hash-names", hashed)
+	if out, _ := karpctl(t, exitOK, "replay", hashed); strings.Contains(out, "default/") {
+		t.Errorf("names are left:\n%s", out)
+	}
+
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := dump.Read(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Decision.Answer = []byte(`{}`)
+	var changed bytes.Buffer
+	if err := d.Write(&changed); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, changed.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, text := karpctl(t, exitDiffers, "replay", file); !strings.Contains(text, "not the decision that the dump holds") {
+		t.Error(text)
+	}
+	karpctl(t, exitFailed, "replay", "--no-such-flag") // never the code that says "differs"
 }

@@ -19,6 +19,9 @@ const (
 	exitOK     = 0
 	exitFailed = 1 // something could not be read or done
 	exitUsage  = 2 // the command line is wrong
+	// exitDiffers is for commands that compare, whose other errors are exitFailed:
+	// whoever acts on it must not take an error for it.
+	exitDiffers = 2
 )
 
 func main() {
@@ -75,16 +78,19 @@ plugin of kubectl: kubectl karpenter plan …`,
 		}
 		return errUsage{fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath())}
 	})
-	root.AddCommand(planCommand(), runCommand(), convertCommand())
-	err := root.ExecuteContext(ctx)
-	if err == nil {
+	root.AddCommand(planCommand(), runCommand(), convertCommand(), dumpCommand(), replayCommand())
+	cmd, err := root.ExecuteContextC(ctx)
+	switch {
+	case err == nil:
 		return exitOK
+	case errors.Is(err, errDiffers): // the answer was printed
+		return exitDiffers
 	}
 	for line := range strings.Lines(err.Error()) {
 		fmt.Fprintln(errOut, "karpctl:", strings.TrimSuffix(line, "\n"))
 	}
 	var usage errUsage
-	if errors.As(err, &usage) {
+	if errors.As(err, &usage) && cmd.Annotations[compares] == "" {
 		return exitUsage
 	}
 	return exitFailed

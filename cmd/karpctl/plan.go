@@ -95,8 +95,3 @@ func note(w io.Writer, m *scenario.Manifests, s *world.Snapshot, p schedule.Plan
 		fmt.Fprintf(w, "prices are those of the embedded catalogue of %s, for spot typical ones\n", scenario.PricesAsOf().Format(time.DateOnly))
 	}
 }
-
-func text(w io.Writer, s string) error {
-	_, err := io.WriteString(w, s)
-	return err
-}

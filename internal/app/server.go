@@ -16,16 +16,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"karpenter/internal/journal"
+	"karpenter/internal/assembly"
 	"karpenter/internal/settings"
 )
 
-// serve adds the servers of the process: metrics (with the journal and, if
-// asked for, profiles) and health. They run on every replica.
-func serve(mgr manager.Manager, proc settings.Process, dog *watchdog, history *journal.Journal, log logr.Logger) error {
+// serve adds the servers of the process: metrics (with the journal, dumps and,
+// if asked for, profiles) and health. They run on every replica.
+func serve(mgr manager.Manager, proc settings.Process, dog *watchdog, all *assembly.Assembly, log logr.Logger) error {
 	m := http.NewServeMux()
 	m.Handle("/metrics", promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
-	m.Handle("/journal", history)
+	m.Handle("/journal", all.Journal)
+	m.HandleFunc("/world", all.ServeWorld)
 	if proc.Profiling {
 		m.HandleFunc("/debug/pprof/", pprof.Index)
 		m.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)

@@ -59,7 +59,7 @@ func wire(ctx context.Context, mgr manager.Manager, proc settings.Process, live 
 			return err
 		}
 	}
-	return serve(mgr, proc, dog, all.Journal, log.WithName("server"))
+	return serve(mgr, proc, dog, all, log.WithName("server"))
 }
 
 // runPlanner tells the planner of changes, and runs it.

@@ -79,6 +79,8 @@ type Assembly struct {
 	Garbage     *gc.Controller
 	Catalog     *catalog.Controller
 	Notices     *notice.Controller // nil: nobody listens
+
+	parts Parts
 }
 
 // Indexes tells a cache by what its objects are looked up.
@@ -105,6 +107,7 @@ func New(p Parts) *Assembly {
 	}, p.Kinds...)
 	counts := planner.NewMetrics(p.Metrics)
 	a := &Assembly{
+		parts:    p,
 		Provider: provider,
 		Journal:  history,
 		Planner: &planner.Planner{
@@ -122,7 +125,10 @@ func New(p Parts) *Assembly {
 		&claim.Controller{Ledger: book, Cloud: cloud, Events: events, Settings: p.Settings, NominatedUntil: look.NominatedUntil, Disrupted: counts.Disrupted,
 			Learn: learn(provider), Drift: drifter{provider}, Kinds: p.Kinds, Now: p.Now},
 		&drain.Controller{Ledger: book, Cloud: cloud, Events: events, Now: p.Now, Metrics: drain.NewMetrics(p.Metrics)},
-		&replace.Controller{Client: p.Client, Events: events, Now: p.Now, Log: p.Log.WithName("replace"), Disrupted: counts.Disrupted},
+		&replace.Controller{Client: p.Client, Events: events, Journal: history, Now: p.Now, Log: p.Log.WithName("replace"), Disrupted: counts.Disrupted, GivenUp: counts.GivenUp,
+			Look: func(ctx context.Context) (*world.Snapshot, error) {
+				return planner.Snapshot(ctx, look, p.Now(), p.Settings())
+			}},
 	}
 	for _, kind := range p.Kinds {
 		controllers = append(controllers,

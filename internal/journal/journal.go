@@ -7,6 +7,7 @@ package journal
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"karpenter/internal/core/world"
+	"karpenter/internal/dump"
 )
 
 // Kind says what was decided.
@@ -39,8 +41,22 @@ type Entry struct {
 	Command string `json:"command,omitempty"`
 	// Decision is the whole answer: a schedule.Plan or a disrupt.Decision.
 	Decision any `json:"decision,omitempty"`
-	// Snapshot is what it was made from.
+	// Snapshot is what it was made from, Limits are those of the search.
 	Snapshot *world.Snapshot `json:"snapshot,omitempty"`
+	Limits   dump.Limits     `json:"limits,omitzero"`
+}
+
+// Dump is the decision as a file that can be replayed.
+func (e *Entry) Dump() (*dump.Dump, error) {
+	kind, decided := map[Kind]dump.Kind{Provision: dump.Schedule, Disrupt: dump.Disrupt}[e.Kind]
+	switch {
+	case !decided:
+		return nil, fmt.Errorf("entry %d is of kind %s; only %s and %s can be replayed", e.Seq, e.Kind, Provision, Disrupt)
+	case e.Snapshot == nil:
+		return nil, fmt.Errorf("entry %d is too old: only the inputs of the last decisions are kept", e.Seq)
+	}
+	d := dump.New("journal", e.Time, e.Limits, e.Snapshot, nil, nil)
+	return d, d.Record(kind, e.Decision)
 }
 
 // Journal is a ring of the last entries. It is safe for concurrent use.
