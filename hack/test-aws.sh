@@ -6,6 +6,13 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+if command -v cfn-lint >/dev/null; then
+	echo "test-aws: cfn-lint aws/cloudformation.yaml"
+	cfn-lint aws/cloudformation.yaml
+else
+	echo "test-aws: cfn-lint is not installed (pip install cfn-lint): the template is not linted"
+fi
+
 go test -count=1 -v -run '^TestProvider$|^TestDirectIsTheSame$|^TestStack$' ./internal/aws/awsapi
 
 if ! command -v moto_server >/dev/null; then
