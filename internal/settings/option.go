@@ -18,23 +18,25 @@ type option struct {
 	key string
 	// env lists the names of environment variables, the preferred one first.
 	// The flag is the preferred name in lower case with dashes.
-	env  []string
-	help string
-	set  func(*Settings, string) error
+	env []string
+	// standard is what holds where nothing is set, as it would be written.
+	standard string
+	help     string
+	set      func(*Settings, string) error
 }
 
 // options is the one list of all settings; ConfigMap, environment and flags
 // are three ways to the same entries.
 var options = []option{
-	{"batchIdleDuration", []string{"BATCH_IDLE_DURATION"}, "window ends after this long without a new pod",
+	{"batchIdleDuration", []string{"BATCH_IDLE_DURATION"}, "1s", "window ends after this long without a new pod",
 		duration(func(s *Settings) *time.Duration { return &s.BatchIdle })},
-	{"batchMaxDuration", []string{"BATCH_MAX_DURATION"}, "window ends after this long at the latest",
+	{"batchMaxDuration", []string{"BATCH_MAX_DURATION"}, "10s", "window ends after this long at the latest",
 		duration(func(s *Settings) *time.Duration { return &s.BatchMax })},
-	{"featureGates.driftEnabled", []string{"DRIFT_ENABLED"}, "replace machines that no longer match their pool or class",
+	{"featureGates.driftEnabled", []string{"DRIFT_ENABLED"}, "false", "replace machines that no longer match their pool or class",
 		boolean(func(s *Settings) *bool { return &s.DriftEnabled })},
-	{"featureGates.spotToSpotConsolidation", []string{"SPOT_TO_SPOT_CONSOLIDATION"}, "replace spot machines of NodePools by cheaper ones",
+	{"featureGates.spotToSpotConsolidation", []string{"SPOT_TO_SPOT_CONSOLIDATION"}, "false", "replace spot machines of NodePools by cheaper ones",
 		boolean(func(s *Settings) *bool { return &s.SpotToSpotConsolidation })},
-	{"featureGates", []string{"FEATURE_GATES"}, "gates by name, such as SpotToSpotConsolidation=true; those that do not exist here are ignored",
+	{"featureGates", []string{"FEATURE_GATES"}, "", "gates by name, such as SpotToSpotConsolidation=true; those that do not exist here are ignored",
 		func(s *Settings, v string) error {
 			for _, gate := range strings.FieldsFunc(v, func(r rune) bool { return r == ',' || r == ' ' }) {
 				name, value, _ := strings.Cut(gate, "=")
@@ -42,38 +44,46 @@ var options = []option{
 				if err != nil {
 					return fmt.Errorf("%s must be true or false, not %q", name, value)
 				}
-				if name == "SpotToSpotConsolidation" {
+				switch {
+				case name == "SpotToSpotConsolidation":
 					s.SpotToSpotConsolidation = on
+				case on:
+					s.ignore("featureGates " + name + " (there is no such gate)")
 				}
 			}
 			return nil
 		}},
-	{"aws.clusterName", []string{"CLUSTER_NAME"}, "name of the cluster (required)",
+	{"aws.clusterName", []string{"CLUSTER_NAME"}, "", "name of the cluster (required)",
 		text(func(s *Settings) *string { return &s.ClusterName })},
-	{"aws.clusterEndpoint", []string{"CLUSTER_ENDPOINT"}, "URL under which machines reach the API server",
+	{"aws.clusterEndpoint", []string{"CLUSTER_ENDPOINT"}, "", "URL under which machines reach the API server",
 		text(func(s *Settings) *string { return &s.ClusterEndpoint })},
-	{"aws.defaultInstanceProfile", []string{"DEFAULT_INSTANCE_PROFILE"}, "instance profile of classes that name none",
+	{"aws.clusterCABundle", []string{"CLUSTER_CA_BUNDLE"}, "", "certificate of the API server for machines, PEM in base64; empty = that of the client",
+		text(func(s *Settings) *string { return &s.ClusterCABundle })},
+	{"aws.defaultInstanceProfile", []string{"DEFAULT_INSTANCE_PROFILE"}, "", "instance profile of classes that name none",
 		text(func(s *Settings) *string { return &s.DefaultInstanceProfile })},
-	{"aws.interruptionQueueName", []string{"INTERRUPTION_QUEUE"}, "SQS queue with interruption notices; empty = off",
+	{"aws.interruptionQueueName", []string{"INTERRUPTION_QUEUE"}, "", "SQS queue with interruption notices; empty = off",
 		text(func(s *Settings) *string { return &s.InterruptionQueue })},
-	{"aws.enablePodENI", []string{"ENABLE_POD_ENI"}, "count branch network interfaces as a resource",
+	{"aws.enablePodENI", []string{"ENABLE_POD_ENI"}, "false", "count branch network interfaces as a resource",
 		boolean(func(s *Settings) *bool { return &s.EnablePodENI })},
-	{"aws.enableENILimitedPodDensity", []string{"ENABLE_ENI_LIMITED_POD_DENSITY"}, "limit pods by network interfaces",
+	{"aws.enableENILimitedPodDensity", []string{"ENABLE_ENI_LIMITED_POD_DENSITY"}, "true", "limit pods by network interfaces",
 		boolean(func(s *Settings) *bool { return &s.EnableENILimitedPodDensity })},
-	{"aws.isolatedVPC", []string{"ISOLATED_VPC"}, "do not call services outside the VPC (prices)",
+	{"aws.isolatedVPC", []string{"ISOLATED_VPC"}, "false", "do not call services outside the VPC (prices)",
 		boolean(func(s *Settings) *bool { return &s.IsolatedVPC })},
-	{"aws.vmMemoryOverheadPercent", []string{"VM_MEMORY_OVERHEAD_PERCENT"}, "fraction of memory hidden by the hypervisor (0.075 = 7.5 %)",
+	{"aws.vmMemoryOverheadPercent", []string{"VM_MEMORY_OVERHEAD_PERCENT"}, "0.075", "fraction of memory hidden by the hypervisor (0.075 = 7.5 %)",
 		fraction(func(s *Settings) *float64 { return &s.VMMemoryOverheadPercent })},
-	{"aws.nodeNameConvention", nil, "",
-		func(_ *Settings, v string) error {
+	{"aws.nodeNameConvention", nil, "ip-name", "no effect: nodes name themselves when they join; ip-name or resource-name",
+		func(s *Settings, v string) error {
 			if v != "ip-name" && v != "resource-name" {
 				return fmt.Errorf("must be ip-name or resource-name, not %q", v)
 			}
-			return nil // nodes name themselves when they join; accepted, without effect
+			if v != "ip-name" {
+				s.ignore("aws.nodeNameConvention (nodes name themselves when they join)")
+			}
+			return nil
 		}},
-	{"nominate", []string{"NOMINATE"}, "reserve planned pods' places with status.nominatedNodeName",
+	{"nominate", []string{"NOMINATE"}, "true", "reserve planned pods' places with status.nominatedNodeName",
 		boolean(func(s *Settings) *bool { return &s.Nominate })},
-	{"nominationLead", []string{"NOMINATION_LEAD"}, "how long after nominating its pods a new node is opened",
+	{"nominationLead", []string{"NOMINATION_LEAD"}, "500ms", "how long after nominating its pods a new node is opened",
 		func(s *Settings, v string) error {
 			d, err := time.ParseDuration(v)
 			if err != nil || d < 0 {
@@ -82,7 +92,7 @@ var options = []option{
 			s.NominationLead = d
 			return nil
 		}},
-	{"minValuesPolicy", []string{"MIN_VALUES_POLICY"}, "what becomes of a pod where minValues of a pool cannot be kept: Strict (it waits) or BestEffort",
+	{"minValuesPolicy", []string{"MIN_VALUES_POLICY"}, "Strict", "what becomes of a pod where minValues of a pool cannot be kept: Strict (it waits) or BestEffort",
 		func(s *Settings, v string) error {
 			if v != "Strict" && v != "BestEffort" {
 				return fmt.Errorf("must be Strict or BestEffort, not %q", v)
@@ -90,7 +100,7 @@ var options = []option{
 			s.RelaxMinValues = v == "BestEffort"
 			return nil
 		}},
-	{"machineCostPerHour", []string{"MACHINE_COST_PER_HOUR"}, "dollars per hour added to every machine when plans are compared",
+	{"machineCostPerHour", []string{"MACHINE_COST_PER_HOUR"}, "0.002", "dollars per hour added to every machine when plans are compared",
 		func(s *Settings, v string) error {
 			f, err := number(v)
 			if err == nil {
@@ -98,11 +108,26 @@ var options = []option{
 			}
 			return err
 		}},
-	{"packing.tieTolerance", []string{"PACKING_TIE_TOLERANCE"}, "plans this close in price (0.01 = 1 %) count as equal; fewer machines win",
+	{"packing.tieTolerance", []string{"PACKING_TIE_TOLERANCE"}, "0.01", "plans this close in price (0.01 = 1 %) count as equal; fewer machines win",
 		millionths(func(s *Settings) *int64 { return &s.TieToleranceMicros })},
-	{"packing.preferenceTolerance", []string{"PACKING_PREFERENCE_TOLERANCE"}, "how much dearer (0.01 = 1 %) preferences may make a plan",
+	{"preferencePolicy", []string{"PREFERENCE_POLICY"}, "", "Respect: preferences may make a plan as dear as they like; Ignore: they are followed where it costs nothing; empty: packing.preferenceTolerance says",
+		func(s *Settings, v string) error {
+			switch v {
+			case "Respect":
+				s.PreferenceMicros = everyPrice
+			case "Ignore":
+				s.PreferenceMicros = 0
+			default:
+				return fmt.Errorf("must be Respect or Ignore, not %q", v)
+			}
+			return nil
+		}},
+	{"packing.preferenceTolerance", []string{"PACKING_PREFERENCE_TOLERANCE"}, "0.01", "how much dearer (0.01 = 1 %) preferences may make a plan",
 		millionths(func(s *Settings) *int64 { return &s.PreferenceMicros })},
 }
+
+// everyPrice is a tolerance that no price exceeds: a million times as dear.
+const everyPrice = 1e12
 
 // tagPrefix starts the keys that hold tags for everything made in the cloud.
 const tagPrefix = "aws.tags."
@@ -171,6 +196,12 @@ func (s Settings) Validate() error {
 		return fmt.Errorf("batchMaxDuration: %s is shorter than batchIdleDuration, %s", s.BatchMax, s.BatchIdle)
 	}
 	return nil
+}
+
+// ignore notes what was set and has no effect. The list may belong to the settings
+// that these were made from.
+func (s *Settings) ignore(what string) {
+	s.Ignored = append(slices.Clone(s.Ignored), what)
 }
 
 func text(field func(*Settings) *string) func(*Settings, string) error {

@@ -15,8 +15,10 @@ type Settings struct {
 	BatchIdle time.Duration // window ends after this long without a new pod
 	BatchMax  time.Duration // or after this long at the latest
 
-	ClusterName            string
-	ClusterEndpoint        string
+	ClusterName     string
+	ClusterEndpoint string
+	// ClusterCABundle is PEM in base64; empty = that of the client.
+	ClusterCABundle        string
 	DefaultInstanceProfile string
 	// InterruptionQueue is the name of the SQS queue; empty = off.
 	InterruptionQueue string
@@ -47,6 +49,9 @@ type Settings struct {
 	// SpotToSpotConsolidation: a spot machine of a NodePool may be replaced by a
 	// cheaper one.
 	SpotToSpotConsolidation bool
+
+	// Ignored is what was set and has no effect here, with the reason.
+	Ignored []string
 }
 
 // Default returns the settings of an installation that sets nothing. Cluster

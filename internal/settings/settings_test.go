@@ -27,6 +27,7 @@ func TestFlagBeatsEnvironmentBeatsDefault(t *testing.T) {
 	}
 	wantP := DefaultProcess()
 	wantP.MetricsPort, wantP.HealthPort, wantP.LeaderElect, wantP.Region = 0, 9, false, "us-west-2"
+	wantP.Ignored = []string{"KARPENTER_SERVICE (there is no webhook)"}
 	wantS := Default()
 	wantS.BatchIdle, wantS.BatchMax, wantS.ClusterName = 3*time.Second, 30*time.Second, "blue"
 	if d := cmp.Diff(wantP, p) + cmp.Diff(wantS, s); d != "" {
@@ -73,6 +74,7 @@ func TestConfigMapKeys(t *testing.T) {
 	want.BatchMax, want.VMMemoryOverheadPercent, want.DriftEnabled = 20*time.Second, 0.05, true
 	want.Tags = map[string]string{"team": "a", "example.com/cost": "b"}
 	want.TieToleranceMicros, want.MachineCost = 20_000, 4000
+	want.Ignored = []string{"aws.nodeNameConvention (nodes name themselves when they join)"}
 	if d := cmp.Diff(want, got) + cmp.Diff([]string{"some.newKey"}, unknown); d != "" {
 		t.Error(d)
 	}
@@ -138,5 +140,86 @@ func TestFeatureGates(t *testing.T) {
 	s := Default()
 	if err := s.set("featureGates", "SpotToSpotConsolidation=maybe"); err == nil {
 		t.Error("a gate that is neither open nor shut was accepted")
+	}
+}
+
+// TestDefaultsAreWhatIsWritten: the texts that people read are the defaults.
+func TestDefaultsAreWhatIsWritten(t *testing.T) {
+	for _, o := range options {
+		s := Default()
+		if o.standard == "" {
+			continue
+		}
+		if err := o.set(&s, o.standard); err != nil {
+			t.Errorf("%s: %v", o.key, err)
+		}
+		if d := cmp.Diff(Default(), s); d != "" {
+			t.Errorf("%s is not %s: %s", o.key, o.standard, d)
+		}
+	}
+	for _, o := range processOptions {
+		p := DefaultProcess()
+		if o.standard == "" {
+			continue
+		}
+		if err := o.set(&p, o.standard); err != nil {
+			t.Errorf("%s: %v", o.env[0], err)
+		}
+		if d := cmp.Diff(DefaultProcess(), p); d != "" {
+			t.Errorf("%s is not %s: %s", o.env[0], o.standard, d)
+		}
+	}
+}
+
+// TestWhatHasNoEffectIsNamed, whether it comes from a flag, the environment or
+// the ConfigMap.
+func TestWhatHasNoEffectIsNamed(t *testing.T) {
+	p, s, err := parse(t, map[string]string{"WEBHOOK_PORT": "8443", "LOG_OUTPUT_PATHS": "stdout", "FEATURE_GATES": "NodeRepair=true,StaticCapacity=false"}, "--scheduler-config", "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Ignored) != 2 || !strings.HasPrefix(p.Ignored[0], "SCHEDULER_CONFIG") || !strings.HasPrefix(p.Ignored[1], "WEBHOOK_PORT") {
+		t.Errorf("of the process: %q", p.Ignored)
+	}
+	s.ClusterName = "blue"
+	more, _, err := s.Apply(map[string]string{"aws.nodeNameConvention": "resource-name"})
+	if err != nil || len(more.Ignored) != 2 || !strings.Contains(more.Ignored[0], "NodeRepair") || !strings.Contains(more.Ignored[1], "nodeNameConvention") {
+		t.Errorf("of the controller: %q, %v", more.Ignored, err)
+	}
+	if len(s.Ignored) != 1 {
+		t.Errorf("the settings below changed as well: %q", s.Ignored)
+	}
+}
+
+func TestPreferencePolicy(t *testing.T) {
+	for text, want := range map[string]int64{"Respect": everyPrice, "Ignore": 0} {
+		_, s, err := parse(t, map[string]string{"PREFERENCE_POLICY": text})
+		if err != nil || s.PreferenceMicros != want {
+			t.Errorf("%s: %d, %v", text, s.PreferenceMicros, err)
+		}
+	}
+}
+
+func TestLogging(t *testing.T) {
+	base := DefaultProcess()
+	for _, c := range []struct {
+		name string
+		data map[string]string
+		want Logging
+		err  string
+	}{
+		{"no ConfigMap", nil, Logging{"info", "console"}, ""},
+		{"zap's level and encoding", map[string]string{"zap-logger-config": `{"level": "debug", "encoding": "json", "sampling": {"initial": 100}}`}, Logging{"debug", "json"}, ""},
+		{"loglevel.controller wins", map[string]string{"zap-logger-config": `{"level": "debug"}`, "loglevel.controller": "error"}, Logging{"error", "console"}, ""},
+		{"above error is error", map[string]string{"loglevel.controller": "fatal"}, Logging{"error", "console"}, ""},
+		{"of another component", map[string]string{"loglevel.webhook": "error"}, Logging{"info", "console"}, ""},
+		{"no such level", map[string]string{"loglevel.controller": "loud"}, Logging{"info", "console"}, "loglevel.controller: must be debug"},
+		{"no JSON", map[string]string{"zap-logger-config": "level: debug"}, Logging{"info", "console"}, "zap-logger-config: is not the JSON"},
+		{"no such encoding", map[string]string{"zap-logger-config": `{"encoding": "xml"}`, "loglevel.controller": "debug"}, Logging{"info", "console"}, "encoding must be"},
+	} {
+		got, err := base.Logging(c.data)
+		if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%s: %+v, %v; want %+v, %q", c.name, got, err, c.want, c.err)
+		}
 	}
 }
