@@ -60,7 +60,7 @@ func golden(t *testing.T, file string) {
 		}
 	}
 	command, _, _ := strings.Cut(string(archive.Comment), "\n")
-	args := strings.Fields(strings.NewReplacer("EXAMPLES/", examples, "WORKSHOP/", workshop, "DIR", dir).Replace(command))
+	args := strings.Fields(strings.NewReplacer("BASE/", "testdata/base/", "EXAMPLES/", examples, "WORKSHOP/", workshop, "DIR", dir).Replace(command))
 	var out, errOut bytes.Buffer
 	code := run(context.Background(), args, bytes.NewReader(stdin), &out, &errOut)
 	got := strings.ReplaceAll(out.String()+errOut.String(), dir, "DIR") + "exit code " + string(rune('0'+code)) + "\n"

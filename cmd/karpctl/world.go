@@ -19,6 +19,7 @@ type source struct {
 	files  []string
 	dump   string
 	zones  []string
+	at     string
 }
 
 // flags adds the flags of the source to a command.
@@ -34,6 +35,7 @@ func (s *source) flags(cmd *cobra.Command) {
 	f.StringVar(&s.dump, "dump", "", "read a dump instead of a cluster; - for stdin")
 	f.StringSliceVarP(&s.files, "filename", "f", nil, "read manifests instead of a cluster: file or folder, - for stdin; may be repeated")
 	f.StringSliceVar(&s.zones, "zones", nil, "with -f: zones that have subnets (default: all of the region)")
+	f.StringVar(&s.at, "at", "", "with -f: the time of the moment, as 2006-01-02T15:04:05Z (default: now)")
 	_ = cmd.MarkFlagFilename("dump", "gz")
 	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json")
 	cmd.MarkFlagsMutuallyExclusive("dump", "filename")
@@ -71,7 +73,14 @@ func (s *source) world(cmd *cobra.Command) (*live.World, error) {
 		if region == "" {
 			region = "us-west-2"
 		}
-		return live.Written(s.files, cmd.InOrStdin(), scenario.Place{Region: region, Zones: s.zones}, time.Now())
+		now := time.Now()
+		if s.at != "" {
+			var err error
+			if now, err = time.Parse(time.RFC3339, s.at); err != nil {
+				return nil, errUsage{fmt.Errorf("--at %s: no time; write it as 2006-01-02T15:04:05Z", s.at)}
+			}
+		}
+		return live.Written(s.files, cmd.InOrStdin(), scenario.Place{Region: region, Zones: s.zones}, now)
 	}
 	done := progress(cmd.ErrOrStderr(), "reading the cluster")
 	defer done()

@@ -262,6 +262,7 @@ func (m *Manifests) nodes(s *world.Snapshot, look *convert.Lookups, pods []world
 		node.AttachLimits = look.AttachLimits(n.Name)
 		if r, ok := records[node.ProviderID]; ok && node.ProviderID != "" {
 			node = convert.Joined(node, r)
+			node.Deleting = node.Deleting || r.DeletedAt != nil || r.Interrupted != ""
 			if !node.Initialized {
 				node.AttachLimits = convert.PromisedLimits(node.AttachLimits, convert.Options(r, m.catalogOf(s, r)))
 			}

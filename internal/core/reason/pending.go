@@ -122,6 +122,8 @@ type LabelMismatch struct {
 	// if no machine type of the pool carries the label.
 	Wants string   `json:"wants"`
 	Has   []string `json:"has,omitempty"`
+	// Hint is a value that may have been meant.
+	Hint string `json:"hint,omitempty"`
 }
 
 func (LabelMismatch) Code() string { return "LabelMismatch" }
@@ -130,7 +132,11 @@ func (r LabelMismatch) String() string {
 	if len(r.Has) > 0 {
 		has = fmt.Sprintf("%s %s", r.Label, some(r.Has))
 	}
-	return fmt.Sprintf("%s offers %s; the pod asks for %s", r.Pool, has, r.Wants)
+	s := fmt.Sprintf("%s offers %s; the pod asks for %s", r.Pool, has, r.Wants)
+	if r.Hint != "" {
+		s += fmt.Sprintf("; did you mean %q?", r.Hint)
+	}
+	return s
 }
 
 // MarshalJSON writes code, text and fields.

@@ -87,7 +87,10 @@ func (s *shop) refuseWay(c *class, reqs []label.Requirement) (reason.Reason, int
 		asked = append(asked, r.String())
 		has := s.market.table.matching(r)
 		if !meets(s.listed, has) {
-			return reason.LabelMismatch{Pool: pool, Label: r.Key, Wants: r.String(), Has: s.market.table.distinct(r.Key, s.listed)}, byTypes
+			offered := s.market.table.distinct(r.Key, s.listed)
+			// What may have been meant need not be among what the pool allows.
+			known := s.market.table.distinct(r.Key, fullSet(len(s.market.offers)))
+			return reason.LabelMismatch{Pool: pool, Label: r.Key, Wants: r.String(), Has: offered, Hint: meant(r, known)}, byTypes
 		}
 		suit.and(has)
 	}
@@ -95,6 +98,20 @@ func (s *shop) refuseWay(c *class, reqs []label.Requirement) (reason.Reason, int
 		return reason.NoTypeSuits{Pool: pool, Requirements: asked}, byTypes
 	}
 	return s.refuseSize(c, suit)
+}
+
+// meant is a known value that somebody may have meant who asks for values of
+// which none is known. All zones of a region are alike.
+func meant(r label.Requirement, known []string) string {
+	if r.Op != label.In || r.Key == label.Zone || slices.ContainsFunc(r.Values, func(v string) bool { return slices.Contains(known, v) }) {
+		return ""
+	}
+	for _, v := range r.Values {
+		if hint := label.Hint(v, known); hint != "" {
+			return hint
+		}
+	}
+	return ""
 }
 
 func meets(a, b set) bool {
@@ -137,7 +154,7 @@ func (s *shop) refuseLabel(reqs []label.Requirement) reason.Reason {
 		case r.Key == label.Hostname:
 			return reason.HostNotPromised{Pool: pool, Wants: r.String()}
 		case present:
-			return reason.LabelMismatch{Pool: pool, Label: r.Key, Wants: r.String(), Has: []string{value}}
+			return reason.LabelMismatch{Pool: pool, Label: r.Key, Wants: r.String(), Has: []string{value}, Hint: meant(r, []string{value})}
 		case label.Restricted(r.Key) != nil || r.Key == label.Provisioner || r.Key == label.NodePool:
 			return reason.LabelMismatch{Pool: pool, Label: r.Key, Wants: r.String()}
 		}
