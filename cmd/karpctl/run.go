@@ -18,21 +18,31 @@ var errChecks = errors.New("some checks failed")
 func runCommand() *cobra.Command {
 	var format string
 	var verbose bool
+	sim := simulation{}
 	cmd := &cobra.Command{
-		Use:   "run CASE_DIR…",
-		Short: "Play cases on a simulated cluster and check what comes of them",
+		Use:   "run CASE_DIR… | run SCENARIO",
+		Short: "Play cases, or a workload over time, on a simulated cluster",
 		Long: `Run plays cases: a cluster, a cloud and steps in input.yaml, and what must be true
 afterwards in expect.md (test/cases/README.md describes the format). The whole
 controller runs on a simulated API server and a simulated EC2, on virtual time,
 so a case of hours takes a moment, and the same case always goes the same way.
 
+A scenario is a file or folder of manifests of which one document, a Simulation,
+says what the workload is over time (docs/simulate.md). What comes of it is
+printed: cost, machines, pending seconds and disruptions hour by hour. With --with
+the scenario runs once more with some of its objects exchanged, so that you see
+what a change of a Provisioner or NodePool would have done before you make it.
+
 Exit code 0: every check holds; 1: one does not, or a case could not be read or
 played; 2: wrong command line.`,
 		Example: `  karpctl run test/cases/case-34-*
-  karpctl run -v test/cases/case-77-*     # with everything that happened`,
+  karpctl run -v test/cases/case-77-*     # with everything that happened
+
+  # what would a day cost, and what would it cost with another NodePool?
+  karpctl run examples/simulate --with changed.yaml --plot report.html`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return errUsage{errors.New("name at least one directory with a case")}
+				return errUsage{errors.New("name at least one directory with a case, or a scenario")}
 			}
 			return nil
 		},
@@ -43,11 +53,20 @@ played; 2: wrong command line.`,
 			if err := knownFormat(format); err != nil {
 				return err
 			}
+			if docs, is := scenarioIn(args[0], cmd.InOrStdin()); is && len(args) == 1 {
+				sim.format, sim.stdin, sim.out, sim.errOut = format, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
+				return sim.run(docs)
+			}
+			if sim.given() {
+				return errUsage{fmt.Errorf("--with and --plot are for one scenario, and %s is none: it has no document of kind Simulation (docs/simulate.md)", args[0])}
+			}
 			defer progress(cmd.ErrOrStderr(), "playing")()
 			return playAll(cmd.OutOrStdout(), args, format, verbose)
 		},
 	}
 	outputFlag(cmd, &format, "table")
+	cmd.Flags().StringSliceVar(&sim.with, "with", nil, "file or folder with objects that take the place of those of the scenario; may be repeated")
+	cmd.Flags().StringVar(&sim.plot, "plot", "", "draw it into this file, as .svg or .html")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "print what happened, with virtual times")
 	return cmd
 }

@@ -59,7 +59,7 @@ func Documents(paths []string, stdin io.Reader) ([]Document, error) {
 				errs = append(errs, err)
 				continue
 			}
-			found := split(f, data)
+			found := Split(f, data)
 			if len(found) == 0 {
 				errs = append(errs, fmt.Errorf("%s: holds no object", shown(f)))
 			}
@@ -112,9 +112,9 @@ func unwrapPath(err error) error {
 	return err
 }
 
-// split cuts a file at its document separators and leaves out documents that
+// Split cuts a file at its document separators and leaves out documents that
 // hold nothing but comments.
-func split(file string, data []byte) []Document {
+func Split(file string, data []byte) []Document {
 	var docs []Document
 	start, first := 1, 0
 	add := func(end int) {

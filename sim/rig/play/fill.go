@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -168,7 +169,8 @@ type filling struct {
 func (f *filling) put(o client.Object) {
 	if o.GetNamespace() == "" {
 		switch o.(type) {
-		case *corev1.Pod, *corev1.PersistentVolumeClaim, *appsv1.Deployment, *appsv1.DaemonSet, *appsv1.ReplicaSet, *appsv1.StatefulSet, *batchv1.Job:
+		case *corev1.Pod, *corev1.PersistentVolumeClaim, *appsv1.Deployment, *appsv1.DaemonSet, *appsv1.ReplicaSet, *appsv1.StatefulSet, *batchv1.Job,
+			*policyv1.PodDisruptionBudget:
 			o.SetNamespace("default")
 		}
 	}
@@ -184,9 +186,15 @@ func (f *filling) put(o client.Object) {
 		delete(f.namespaces, x.Name)
 		x.Labels = merged(map[string]string{corev1.LabelMetadataName: x.Name}, x.Labels)
 	case *appsv1.Deployment:
-		f.deployment(x)
-		return
+		if !f.live {
+			f.deployment(x)
+			return
+		}
 	case *appsv1.ReplicaSet, *appsv1.StatefulSet, *batchv1.Job, *appsv1.DaemonSet:
+		if _, is := f.templates[ownerKey(kindOf(x), x.GetNamespace(), x.GetName())]; is {
+			f.templates[ownerKey(kindOf(x), x.GetNamespace(), x.GetName())] = x.(*batchv1.Job)
+			return
+		}
 		f.owners[ownerKey(kindOf(x), x.GetNamespace(), x.GetName())] = x
 		if x.GetUID() == "" {
 			x.SetUID(types.UID("uid-" + x.GetName()))

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"karpenter/internal/aws/launch"
 	"karpenter/sim/ec2"
 )
 
@@ -49,6 +50,9 @@ func (p *player) join(id string, how joining) {
 // nodeOf is the Node of a machine, as the case wants it.
 func (p *player) nodeOf(i *ec2.Instance) *corev1.Node {
 	n := p.rig.NodeOf(i)
+	if i.Row.Stated == nil {
+		p.promised(n, i.Tags[launch.ClaimTag])
+	}
 	if t := p.typ(i.Type); t != nil {
 		for name, q := range t.Actual {
 			n.Status.Allocatable[name] = q

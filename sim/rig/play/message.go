@@ -15,7 +15,7 @@ const queueName = "interruptions"
 
 // hearsMessages reports whether the case has an interruption queue.
 func (p *player) hearsMessages() bool {
-	return p.c.Checks.QueueEmpty != nil || slices.ContainsFunc(p.c.Steps, func(s cases.Step) bool { return s.Do == "message" })
+	return p.listens || p.c.Checks.QueueEmpty != nil || slices.ContainsFunc(p.c.Steps, func(s cases.Step) bool { return s.Do == "message" })
 }
 
 // openQueue makes the queue.
@@ -63,7 +63,7 @@ func (p *player) message(s *cases.Step) error {
 	if id == "" {
 		id = fmt.Sprintf("event-%s-%d", s.Instance, p.rig.Now().Unix())
 	}
-	body, err := json.Marshal(map[string]any{"version": "0", "id": id, "source": m.source, "detail-type": m.detailType, "account": account, "region": regionName,
+	body, err := json.Marshal(map[string]any{"version": "0", "id": id, "source": m.source, "detail-type": m.detailType, "account": account, "region": p.regionName,
 		"time": p.rig.Now().UTC().Format(time.RFC3339), "resources": []string{}, "detail": detail})
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"karpenter/internal/aws"
@@ -56,9 +57,22 @@ const forever = 10_000 * time.Hour
 
 // player is one case being played.
 type player struct {
-	c   *cases.Case
-	rig *rig.Rig
-	env *cluster.Cluster
+	c    *cases.Case
+	seed uint64
+	// live: the world goes on by itself, as fast as clusters do, and the case has
+	// no passes of its own.
+	live bool
+	// listens: there is an interruption queue, whatever the steps are.
+	listens bool
+	// regionName and sold are the region and what it sells, where the case does
+	// not say that itself; region is what came of it.
+	regionName string
+	sold       *ec2.World
+	region     ec2.World
+	// templates are Jobs that are not run themselves, by kind, namespace and name.
+	templates map[string]*batchv1.Job
+	rig       *rig.Rig
+	env       *cluster.Cluster
 	// around is what goes on in the cluster.
 	around *background
 	// raw are the objects of the case as they were written.
@@ -74,7 +88,7 @@ type player struct {
 
 // Play plays a case. timeline keeps what happened.
 func Play(c *cases.Case, timeline bool) (*Report, error) {
-	p := &player{c: c, verdicts: map[string]string{}, held: map[string]string{}}
+	p := &player{c: c, seed: 1, regionName: regionName, verdicts: map[string]string{}, held: map[string]string{}}
 	out := &Report{Case: c.Name}
 	if err := p.build(timeline); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.Name, err)
@@ -92,18 +106,15 @@ func (p *player) build(timeline bool) error {
 	if err != nil {
 		return err
 	}
-	region, err := p.regionOf()
-	if err != nil {
-		return err
-	}
+	p.region = p.regionOf()
 	set := settings.Default()
 	set.ClusterName = p.cluster()
 	if p.hearsMessages() {
 		set.InterruptionQueue = queueName
 	}
 	p.rig = rig.New(rig.Options{
-		Seed: 1, Start: p.c.Now.Add(-before), Settings: set,
-		Cloud: ec2.Options{Region: regionName, Zones: p.c.Cloud.Zones, Account: account, World: &region, KeepTerminated: 1000 * time.Hour,
+		Seed: p.seed, Start: p.c.Now.Add(-before), Settings: set,
+		Cloud: ec2.Options{Region: p.regionName, Zones: p.c.Cloud.Zones, Account: account, World: &p.region, KeepTerminated: p.keep(),
 			BootDelay: 5 * time.Second, JitterPercent: -1},
 		Shared: aws.Settings{
 			Cluster: launch.Cluster{Name: set.ClusterName, Endpoint: "https://api.case.test", CABundle: "Y2FzZQ==", Version: kubeVersion,
@@ -123,10 +134,7 @@ func (p *player) build(timeline bool) error {
 	if err := p.faults(); err != nil {
 		return err
 	}
-	p.env, err = cluster.New(p.rig.Kube, cluster.Options{
-		Start: -1, Down: p.down, Hold: p.hold, Daemons: p.daemons,
-		Detach: forever, // attachments of a case go when it says so
-	})
+	p.env, err = cluster.New(p.rig.Kube, p.options())
 	if err != nil {
 		return err
 	}
@@ -134,6 +142,27 @@ func (p *player) build(timeline bool) error {
 	p.rig.Add(p.around)
 	p.registers = slices.ContainsFunc(p.c.Steps, func(s cases.Step) bool { return s.Register != "" })
 	return nil
+}
+
+// options say how the cluster behaves: in a case, as it says step by step; one
+// that goes on by itself is as clusters are.
+func (p *player) options() cluster.Options {
+	if p.live {
+		return cluster.Options{Down: p.down}
+	}
+	return cluster.Options{
+		Start: -1, Down: p.down, Hold: p.hold, Daemons: p.daemons,
+		Detach: forever, // attachments of a case go when it says so
+	}
+}
+
+// keep is how long machines that have ended can still be described: in a case
+// until it is over, otherwise as long as EC2 does.
+func (p *player) keep() time.Duration {
+	if p.live {
+		return time.Hour
+	}
+	return 1000 * time.Hour
 }
 
 // warmUp lets the controller look at classes and pools before the case begins:
@@ -156,7 +185,8 @@ func (p *player) cluster() string {
 	return "case"
 }
 
-// background lets everything in the cluster but its scheduler go on.
+// background lets everything in the cluster go on; in a case, all but its
+// scheduler, which binds at the end of each step.
 type background struct {
 	p    *player
 	at   time.Time
@@ -173,7 +203,11 @@ func (b *background) Next(now time.Time) (time.Time, bool) {
 }
 
 func (b *background) Act() {
-	b.at = b.p.env.Background(b.p.rig.Now())
+	if b.p.live {
+		b.at = b.p.env.Step(b.p.rig.Now())
+	} else {
+		b.at = b.p.env.Background(b.p.rig.Now())
+	}
 	b.seen = b.p.rig.Kube.Version()
 }
 
@@ -184,6 +218,12 @@ func (p *player) machineChanged(e ec2.Event) {
 		p.around.seen = 0 // a kubelet may be gone
 	}
 	if i.FleetID == "" {
+		return
+	}
+	if p.live {
+		if e.From == "" && !i.NeverJoins {
+			p.rig.After(joins, func() { p.join(i.ID, joining{ready: true}) })
+		}
 		return
 	}
 	at := slices.IndexFunc(p.launched, func(o ec2.Instance) bool { return o.ID == i.ID })

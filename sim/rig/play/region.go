@@ -23,7 +23,7 @@ const (
 )
 
 // regionOf makes the region of a case.
-func (p *player) regionOf() (ec2.World, error) {
+func (p *player) regionOf() ec2.World {
 	c := &p.c.Cloud
 	w := ec2.World{VPCs: []ec2.VPC{{ID: network, CIDR: "10.0.0.0/8"}}, Clusters: []ec2.Cluster{{Name: p.cluster(), Version: kubeVersion}}}
 	w.Images, w.Parameters = ec2.StandardImages()
@@ -44,8 +44,11 @@ func (p *player) regionOf() (ec2.World, error) {
 		}
 	}
 	p.places(&w)
+	if p.sold != nil {
+		w.Types, w.Offers = p.sold.Types, p.sold.Offers
+	}
 	p.images(&w)
-	return w, nil
+	return w
 }
 
 func price(usd float64) quantity.Price { return quantity.Price(usd*1e6 + 0.5) }
