@@ -68,8 +68,8 @@ func (c *Controller) collect(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listing instances: %w", err)
 	}
-	var nodes corev1.NodeList
-	if err := c.Ledger.Client.List(ctx, &nodes); err != nil {
+	var nodes corev1.NodeList // of the cache, as the claims: they are not changed
+	if err := c.Ledger.Client.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing Nodes: %w", err)
 	}
 	diff, claims, err := c.compare(ctx, c.Ledger.Client, instances, nodes.Items)
@@ -113,7 +113,7 @@ func (c *Controller) collect(ctx context.Context) error {
 // compare reads the records and asks what is garbage.
 func (c *Controller) compare(ctx context.Context, from client.Reader, instances []lifecycle.Instance, nodes []corev1.Node) (lifecycle.Diff, map[string]*v1.NodeClaim, error) {
 	var list v1.NodeClaimList
-	if err := from.List(ctx, &list); err != nil {
+	if err := from.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return lifecycle.Diff{}, nil, fmt.Errorf("listing NodeClaims: %w", err)
 	}
 	claims := map[string]*v1.NodeClaim{}

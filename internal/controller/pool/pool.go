@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -230,9 +231,24 @@ func (c *Controller) Reconciler() feed.Reconciler {
 	}
 	return feed.Reconciler{Reconciler: c, Name: strings.ToLower(c.Kind.Kind), Sources: []feed.Source{
 		{Kind: c.Kind.Pool(), Matters: feed.Respecified},
-		{Kind: &apiv1.NodeClaim{}, Map: c.owner},
+		{Kind: &apiv1.NodeClaim{}, Map: c.owner, Matters: feed.Updated(claimChanged)},
 		{Kind: c.Kind.Class(), Map: c.users, Matters: matters},
 	}}
+}
+
+// claimChanged reports whether a machine counts differently: most of what happens
+// to it on its way up is no matter of its pool.
+func claimChanged(before, after *apiv1.NodeClaim) bool {
+	state := func(c *apiv1.NodeClaim) (out [3]metav1.ConditionStatus) {
+		for i, kind := range []string{apiv1.ConditionLaunched, apiv1.ConditionRegistered, apiv1.ConditionDrifted} {
+			if cond := meta.FindStatusCondition(c.Status.Conditions, kind); cond != nil {
+				out[i] = cond.Status
+			}
+		}
+		return out
+	}
+	return before.UID != after.UID || (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) || state(before) != state(after) ||
+		!maps.Equal(before.Labels, after.Labels) || !maps.Equal(before.Annotations, after.Annotations) || !equality.Semantic.DeepEqual(before.Status.Capacity, after.Status.Capacity)
 }
 
 func classChanged(before, after client.Object) bool {

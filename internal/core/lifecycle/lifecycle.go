@@ -46,7 +46,7 @@ const (
 	Recheck = time.Minute
 	// Settled is the same for a machine that is usable: its changes are all told,
 	// and it has moments of its own (emptiness, quiet, expiry, drift).
-	Settled = 10 * time.Minute
+	Settled = 30 * time.Minute
 	// NominationPoll is how often nominations for a node that is not usable yet
 	// are looked at.
 	NominationPoll = 500 * time.Millisecond

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -31,6 +32,7 @@ type build struct {
 	view   *View
 
 	claims   map[string]world.Record // by name, assumed ones included
+	names    []string                // of claims, in the order of their creation
 	intents  map[string]string       // claim → method
 	deleting map[string]bool         // claims whose deletion is assumed
 	bereft   map[string]time.Time    // see [Mirror]
@@ -104,6 +106,9 @@ func (b *build) records() {
 		}
 	}
 	b.deleting = b.mirror.assumed.merge(b.claims, b.intents, b.now)
+	b.names = slices.SortedFunc(maps.Keys(b.claims), func(x, y string) int {
+		return cmp.Or(b.claims[x].Created.Compare(b.claims[y].Created), strings.Compare(x, y))
+	})
 }
 
 // pods sorts the pods into bound ones and those that want a place.
@@ -130,7 +135,7 @@ func (b *build) pods() {
 func (b *build) nodes() {
 	b.byClaim, b.byNode = map[string]int{}, map[string]int{}
 	byProvider := map[string]string{}
-	for _, name := range b.claimNames() {
+	for _, name := range b.names {
 		if id := b.claims[name].ProviderID; id != "" {
 			byProvider[id] = name
 		}
@@ -143,7 +148,7 @@ func (b *build) nodes() {
 		}
 		b.add(b.node(n, claim), claim)
 	}
-	for _, name := range b.claimNames() {
+	for _, name := range b.names {
 		if !b.hasNode(name) {
 			r := b.claims[name]
 			n := convert.Booting(r, b.catalogOf(r))
@@ -180,18 +185,6 @@ func (b *build) leaving(n *world.Node) bool {
 	return n.Deleting && (n.Disruption == "" || b.claims[n.Claim].DeletedAt != nil || b.claims[n.Claim].Interrupted != "" || b.deleting[n.Claim])
 }
 
-// claimNames in the order of their creation.
-func (b *build) claimNames() []string {
-	names := make([]string, 0, len(b.claims))
-	for name := range b.claims {
-		names = append(names, name)
-	}
-	slices.SortFunc(names, func(x, y string) int {
-		return cmp.Or(b.claims[x].Created.Compare(b.claims[y].Created), strings.Compare(x, y))
-	})
-	return names
-}
-
 // promises keeps room for pods on the machines that were bought for them, until
 // they are bound or the nomination window after initialization is over (for pods
 // of a machine that is being replaced: until they have left it); and for pods
@@ -208,7 +201,7 @@ func (b *build) promises() {
 			}
 		}
 	}
-	for _, name := range b.claimNames() {
+	for _, name := range b.names {
 		r, n := b.claims[name], &b.view.Nodes[b.byClaim[name]]
 		until := r.Initialized.Since.Add(b.window)
 		if n.Deleting {
@@ -304,7 +297,7 @@ func (b *build) soonForced(p *world.Pod, deadline *time.Time) bool {
 func (b *build) usage() {
 	for i := range b.view.Pools {
 		p := &b.view.Pools[i]
-		for _, name := range b.claimNames() {
+		for _, name := range b.names {
 			if r := b.claims[name]; r.Pool != "" && p.Is(r.PoolKind, r.Pool) {
 				p.Used = p.Used.Add(b.capacity(p, r)).Add(quantity.Of(quantity.Amount{Name: quantity.Nodes, Value: 1}))
 			}

@@ -37,8 +37,8 @@ type rules struct {
 	looked  time.Time
 	version uint64 // of the API server when it was last looked at
 	moved   bool   // a machine has changed since
-	deleted int // direct deletions of pods, as last counted
-	started int // launches
+	deleted int    // direct deletions of pods, as last counted
+	started int    // launches
 	limit   int64
 }
 

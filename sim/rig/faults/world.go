@@ -113,11 +113,14 @@ func (w *world) setDown(providerID string, down bool) {
 		return
 	}
 	var nodes corev1.NodeList
-	w.must(w.kube.List(ctx, &nodes))
+	w.must(w.kube.List(ctx, &nodes, client.UnsafeDisableDeepCopy))
 	for i := range nodes.Items { // a kubelet that is back says so
-		n := &nodes.Items[i]
+		if nodes.Items[i].Spec.ProviderID != providerID {
+			continue
+		}
+		n := nodes.Items[i].DeepCopy()
 		for k := range n.Status.Conditions {
-			if c := &n.Status.Conditions[k]; n.Spec.ProviderID == providerID && c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+			if c := &n.Status.Conditions[k]; c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
 				c.Status, c.Reason, c.LastTransitionTime = corev1.ConditionTrue, "KubeletReady", metav1.NewTime(w.Now())
 				w.must(w.kube.Status().Update(ctx, n))
 			}
