@@ -37,14 +37,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
 	"runtime/debug"
 	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -56,6 +53,10 @@ import (
 // Version of the program; set by the linker.
 var Version = "dev"
 
+// shutdownWithin is how long what is under way may take to end after a signal; the
+// lease is given back after that. What is cut off is found by whoever leads next.
+const shutdownWithin = 1500 * time.Millisecond
+
 // Run is the process: it reads flags and environment, connects to the cluster
 // and the cloud, and works until the context ends. Help goes to out and returns
 // flag.ErrHelp.
@@ -66,17 +67,14 @@ func Run(ctx context.Context, args []string, getenv func(string) (string, bool),
 	if err != nil {
 		return err
 	}
-	level := new(slog.LevelVar)
-	level.Set(levelOf(proc.LogLevel))
-	log := newLog(out, proc.LogEncoding, level)
-	ctrl.SetLogger(log)
-	klog.SetLogger(log)
+	how := newStyle(settings.Logging{Level: proc.LogLevel, Encoding: proc.LogEncoding})
 	if proc.MemoryLimitBytes > 0 {
 		debug.SetMemoryLimit(proc.MemoryLimitBytes / 10 * 9)
 	}
 	if proc.SystemNamespace == "" {
 		proc.SystemNamespace = ownNamespace()
 	}
+	log := begin(out, how)
 	cfg, err := config.GetConfig()
 	if err != nil {
 		return fmt.Errorf("finding the cluster: %w (set KUBECONFIG, or run in a cluster)", err)
@@ -85,7 +83,7 @@ func Run(ctx context.Context, args []string, getenv func(string) (string, bool),
 	cfg.QPS, cfg.Burst, cfg.UserAgent = float32(proc.KubeQPS), proc.KubeBurst, "karpenter/"+Version
 
 	live := settings.NewLive(base)
-	facts, err := discover(ctx, cfg, proc, live, level, log.WithName("settings"))
+	facts, err := discover(ctx, cfg, proc, live, how, log.WithName("settings"))
 	if err != nil {
 		return err
 	}
@@ -99,25 +97,31 @@ func run(ctx context.Context, cfg *rest.Config, proc settings.Process, live *set
 	// before: it would launch again, or delete again. (The mirror reads the cache
 	// directly and lays its own writes over it.)
 	yes := true
-	lease, renew, retry := 10*time.Second, 7*time.Second, 2*time.Second
+	lease, renew, retry, graceful := leaseDuration, renewDeadline, retryPeriod, shutdownWithin
 	namespace := proc.LeaderNamespace
 	if namespace == "" {
 		namespace = proc.SystemNamespace
 	}
+	lock, err := newLease(cfg, namespace, proc.LeaderName)
+	if err != nil {
+		return err
+	}
 	mgr, err := manager.New(cfg, manager.Options{
-		Scheme:                        scheme(),
-		Logger:                        log,
-		Cache:                         cacheOptions(),
-		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &yes}},
-		Metrics:                       metricsserver.Options{BindAddress: "0"}, // served by us, see server.go
-		HealthProbeBindAddress:        "0",
-		LeaderElection:                proc.LeaderElect,
-		LeaderElectionID:              proc.LeaderName,
-		LeaderElectionNamespace:       namespace,
-		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 &lease,
-		RenewDeadline:                 &renew,
-		RetryPeriod:                   &retry,
+		Scheme:                              scheme(),
+		Logger:                              log,
+		Cache:                               cacheOptions(),
+		Client:                              client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &yes}},
+		Metrics:                             metricsserver.Options{BindAddress: "0"}, // served by us, see server.go
+		HealthProbeBindAddress:              "0",
+		LeaderElection:                      proc.LeaderElect,
+		LeaderElectionID:                    proc.LeaderName,
+		LeaderElectionNamespace:             namespace,
+		LeaderElectionResourceLockInterface: lock,
+		LeaderElectionReleaseOnCancel:       true,
+		LeaseDuration:                       &lease,
+		RenewDeadline:                       &renew,
+		RetryPeriod:                         &retry,
+		GracefulShutdownTimeout:             &graceful,
 	})
 	if err != nil {
 		return fmt.Errorf("preparing the controllers: %w", err)

@@ -1,10 +1,10 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
-	"log/slog"
 	"net/netip"
 	"os"
 	"strconv"
@@ -26,7 +26,6 @@ import (
 )
 
 const (
-	settingsName = "karpenter-global-settings"
 	// refreshFacts is how often ConfigMaps and the cluster's version are read.
 	refreshFacts = 10 * time.Second
 	// lowestMinor is the oldest Kubernetes that works, newestMinor the newest
@@ -40,7 +39,6 @@ const (
 type facts struct {
 	proc   settings.Process
 	live   *settings.Live
-	level  *slog.LevelVar
 	log    logr.Logger
 	core   v1.CoreV1Interface
 	server discovery.DiscoveryInterface
@@ -49,16 +47,15 @@ type facts struct {
 
 	endpoint, ca string
 
-	mu       sync.Mutex
-	kube     string // major.minor
-	dns      netip.Addr
-	unknown  string // settings that were not understood, as last logged
-	rejected string // why the settings were refused, as last logged
+	mu     sync.Mutex
+	kube   string // major.minor
+	dns    netip.Addr
+	config configMaps
 }
 
 // discover reads everything once; what is wrong now keeps the process from
 // starting.
-func discover(ctx context.Context, cfg *rest.Config, proc settings.Process, live *settings.Live, level *slog.LevelVar, log logr.Logger) (*facts, error) {
+func discover(ctx context.Context, cfg *rest.Config, proc settings.Process, live *settings.Live, how *style, log logr.Logger) (*facts, error) {
 	core, err := v1.NewForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the cluster: %w", err)
@@ -67,7 +64,8 @@ func discover(ctx context.Context, cfg *rest.Config, proc settings.Process, live
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the cluster: %w", err)
 	}
-	f := &facts{proc: proc, live: live, level: level, log: log, core: core, server: server, endpoint: cfg.Host}
+	f := &facts{proc: proc, live: live, log: log, core: core, server: server, endpoint: cfg.Host}
+	f.config = newConfigMaps(proc, live, how, log, f.configMap)
 	if f.ca, err = bundle(cfg); err != nil {
 		return nil, err
 	}
@@ -78,15 +76,8 @@ func discover(ctx context.Context, cfg *rest.Config, proc settings.Process, live
 		return nil, err
 	}
 	f.readDNS(ctx)
-	f.readLevel(ctx)
-	data, err := f.configMap(ctx, settingsName)
-	if err != nil {
-		return nil, fmt.Errorf("reading the settings: %w", err)
-	}
-	_, unknown, err := live.Update(data)
-	f.complain(unknown)
-	if err != nil {
-		return nil, fmt.Errorf("settings: %w", err)
+	if err := f.config.start(ctx); err != nil {
+		return nil, err
 	}
 	return f, nil
 }
@@ -147,9 +138,6 @@ func (f *facts) readDNS(ctx context.Context) {
 
 // configMap returns its data; nil if there is none.
 func (f *facts) configMap(ctx context.Context, name string) (map[string]string, error) {
-	if name == "" {
-		return nil, nil
-	}
 	m, err := f.core.ConfigMaps(f.proc.SystemNamespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -160,34 +148,7 @@ func (f *facts) configMap(ctx context.Context, name string) (map[string]string, 
 	return m.Data, nil
 }
 
-// readLevel applies a changed log level.
-func (f *facts) readLevel(ctx context.Context) {
-	data, err := f.configMap(ctx, f.proc.LoggingConfig)
-	if err != nil {
-		return // the level stays
-	}
-	name := f.proc.LogLevel
-	if v := data["loglevel.controller"]; v != "" {
-		name = v
-	}
-	next := levelOf(name)
-	if was := f.level.Level(); was != next {
-		f.log.Info("the log level changes", "from", was.String(), "to", next.String())
-		f.level.Set(next)
-	}
-}
-
-func (f *facts) complain(unknown []string) {
-	if text := strings.Join(unknown, ", "); text != f.unknown {
-		f.unknown = text
-		if text != "" {
-			f.log.Info("settings that are not known here are ignored", "configmap", settingsName, "keys", text)
-		}
-	}
-}
-
-// watch follows changes until the context ends. Settings that cannot be used
-// are refused, and the last good ones stay.
+// watch follows changes until the context ends.
 func (f *facts) watch(ctx context.Context) error {
 	for i := 1; ; i++ {
 		select {
@@ -195,23 +156,7 @@ func (f *facts) watch(ctx context.Context) error {
 			return nil
 		case <-time.After(refreshFacts):
 		}
-		f.readLevel(ctx)
-		if data, err := f.configMap(ctx, settingsName); err == nil {
-			changed, unknown, err := f.live.Update(data)
-			f.complain(unknown)
-			text := ""
-			if err != nil {
-				text = err.Error()
-			}
-			if text != f.rejected {
-				if f.rejected = text; text != "" {
-					f.log.Error(err, "the changed settings cannot be used; the last good ones stay", "configmap", settingsName)
-				}
-			}
-			if changed {
-				f.log.Info("the settings have changed", "configmap", settingsName)
-			}
-		}
+		f.config.refresh(ctx)
 		if i%6 == 0 { // every minute
 			if now, err := served(f.server); err == nil && !same(now, f.kinds) {
 				return fmt.Errorf("the API server knows pools of kind %s now, and knew %s at the start: the process ends, to be started anew", words(now), words(f.kinds))
@@ -231,13 +176,10 @@ func (f *facts) aws(context.Context) (aws.Settings, error) {
 	s := f.live.Get()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	endpoint := s.ClusterEndpoint
-	if endpoint == "" {
-		endpoint = f.endpoint
-	}
+	endpoint, ca := cmp.Or(s.ClusterEndpoint, f.endpoint), cmp.Or(s.ClusterCABundle, f.ca)
 	return aws.Settings{
 		Cluster: launch.Cluster{
-			Name: s.ClusterName, Endpoint: endpoint, CABundle: f.ca, DNS: f.dns, Version: f.kube,
+			Name: s.ClusterName, Endpoint: endpoint, CABundle: ca, DNS: f.dns, Version: f.kube,
 			DefaultInstanceProfile: s.DefaultInstanceProfile, Tags: s.Tags, ENILimitedPodDensity: s.EnableENILimitedPodDensity,
 		},
 		PodENI: s.EnablePodENI, VMMemoryOverheadPercent: s.VMMemoryOverheadPercent, IsolatedVPC: s.IsolatedVPC,

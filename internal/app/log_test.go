@@ -13,17 +13,17 @@ import (
 
 func TestConsoleLine(t *testing.T) {
 	var out bytes.Buffer
-	var level slog.LevelVar
-	l := newLog(&out, "console", &level).WithName("planner").WithValues("pool", "test")
+	look := &style{}
+	l := newLog(&out, look).WithName("planner").WithValues("pool", "test")
 	l.Info("bought", "n", 2, "wait", time.Second)
 	l.V(4).Info("hidden")
 	l.Error(errors.New("no"), "failed")
-	level.Set(slog.LevelDebug)
+	look.level.Set(slog.LevelDebug)
 	l.V(4).Info("shown")
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	want := []string{
 		"\tINFO\tcontroller.planner\tbought\t{\"pool\": \"test\", \"n\": 2, \"wait\": \"1s\"}",
-		"\tERROR\tcontroller.planner\tfailed\t{\"pool\": \"test\", \"err\": \"no\"}",
+		"\tERROR\tcontroller.planner\tfailed\t{\"pool\": \"test\", \"error\": \"no\"}",
 		"\tDEBUG\tcontroller.planner\tshown\t{\"pool\": \"test\"}",
 	}
 	if len(lines) != len(want) {

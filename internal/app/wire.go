@@ -19,6 +19,7 @@ import (
 	"karpenter/internal/aws/awsapi"
 	"karpenter/internal/controller/planner"
 	"karpenter/internal/kube/dialect"
+	"karpenter/internal/kube/event"
 	"karpenter/internal/settings"
 )
 
@@ -36,6 +37,8 @@ func wire(ctx context.Context, mgr manager.Manager, proc settings.Process, live 
 	if err := assembly.Indexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
+	facts.config.events = event.NewOnce(events, time.Now)
+	metrics.Registry.MustRegister(facts.config.valid)
 	dog := newWatchdog(time.Now, metrics.Registry)
 	all := assembly.New(assembly.Parts{
 		Kinds:  facts.kinds,
@@ -53,14 +56,25 @@ func wire(ctx context.Context, mgr manager.Manager, proc settings.Process, live 
 		all.Garbage.Run,
 		all.Catalog.Run,
 		all.Notices.Run,
-		facts.watch,
 	} {
 		if err := mgr.Add(run); err != nil {
 			return err
 		}
 	}
+	if err := mgr.Add(onEach(facts.watch)); err != nil {
+		return err
+	}
 	return serve(mgr, proc, dog, all, log.WithName("server"))
 }
+
+// onEach runs on every replica, also on those that follow.
+type onEach func(context.Context) error
+
+// Start is what the manager calls.
+func (f onEach) Start(ctx context.Context) error { return f(ctx) }
+
+// NeedLeaderElection is false: a follower must know what holds when it leads.
+func (onEach) NeedLeaderElection() bool { return false }
 
 // runPlanner tells the planner of changes, and runs it.
 func runPlanner(ctx context.Context, mgr manager.Manager, p *planner.Planner, pools []dialect.Dialect) error {
