@@ -78,7 +78,7 @@ plugin of kubectl: kubectl karpenter plan …`,
 		}
 		return errUsage{fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath())}
 	})
-	root.AddCommand(planCommand(), runCommand(), convertCommand(), explainCommand(), dumpCommand(), replayCommand())
+	root.AddCommand(planCommand(), runCommand(), convertCommand(), explainCommand(), whyCommand(), dumpCommand(), replayCommand())
 	cmd, err := root.ExecuteContextC(ctx)
 	switch {
 	case err == nil:

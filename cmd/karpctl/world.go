@@ -24,13 +24,8 @@ type source struct {
 
 // flags adds the flags of the source to a command.
 func (s *source) flags(cmd *cobra.Command) {
+	s.clusterFlags(cmd)
 	f := cmd.Flags()
-	f.StringVar(&s.access.Kubeconfig, "kubeconfig", "", "file with the cluster to read (default: as kubectl)")
-	f.StringVar(&s.access.Context, "context", "", "context of the kubeconfig")
-	f.StringVar(&s.access.Namespace, "karpenter-namespace", "karpenter", "namespace of the controller")
-	f.StringVar(&s.access.Lease, "lease", "karpenter-leader-election", "lease that the leading controller holds")
-	f.StringVar(&s.access.Port, "port", "8080", "metrics port of the controller")
-	f.StringVar(&s.access.Controller, "controller", "", "address of that port, e.g. http://127.0.0.1:8080 (default: through the API server)")
 	f.StringVar(&s.access.Region, "region", "", "region of the embedded catalogue, where it is needed (default: that of the nodes; for manifests us-west-2)")
 	f.StringVar(&s.dump, "dump", "", "read a dump instead of a cluster; - for stdin")
 	f.StringSliceVarP(&s.files, "filename", "f", nil, "read manifests instead of a cluster: file or folder, - for stdin; may be repeated")
@@ -40,6 +35,17 @@ func (s *source) flags(cmd *cobra.Command) {
 	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json")
 	cmd.MarkFlagsMutuallyExclusive("dump", "filename")
 	cmd.MarkFlagsMutuallyExclusive("dump", "kubeconfig")
+}
+
+// clusterFlags adds those that say which cluster.
+func (s *source) clusterFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&s.access.Kubeconfig, "kubeconfig", "", "file with the cluster to read (default: as kubectl)")
+	f.StringVar(&s.access.Context, "context", "", "context of the kubeconfig")
+	f.StringVar(&s.access.Namespace, "karpenter-namespace", "karpenter", "namespace of the controller")
+	f.StringVar(&s.access.Lease, "lease", "karpenter-leader-election", "lease that the leading controller holds")
+	f.StringVar(&s.access.Port, "port", "8080", "metrics port of the controller")
+	f.StringVar(&s.access.Controller, "controller", "", "address of that port, e.g. http://127.0.0.1:8080 (default: through the API server)")
 }
 
 // offline reports whether no cluster is asked.

@@ -28,7 +28,8 @@
 //
 // Of the two generations of pools and classes only those have to be there whose
 // CRDs are installed. And in its own namespace: configmaps get (karpenter-global-settings,
-// config-logging); leases get create update patch; in kube-system: get Service
+// config-logging), get create update (karpenter-journal-0 to -7); leases get create
+// update patch; in kube-system: get Service
 // kube-dns.
 package app
 

@@ -64,6 +64,9 @@ func wire(ctx context.Context, mgr manager.Manager, proc settings.Process, live 
 	if err := mgr.Add(onEach(facts.watch)); err != nil {
 		return err
 	}
+	if err := keep(mgr, proc, all.Journal, log.WithName("journal")); err != nil {
+		return err
+	}
 	return serve(mgr, proc, dog, all, log.WithName("server"))
 }
 

@@ -37,7 +37,7 @@ import (
 
 // Sizes of the journal.
 const (
-	journalEntries = 200
+	journalEntries = 500
 	journalInputs  = 8
 )
 

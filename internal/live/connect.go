@@ -72,7 +72,7 @@ func connect(cfg *rest.Config, a Access, now time.Time) (Cluster, error) {
 	if err != nil {
 		return Cluster{}, fmt.Errorf("connecting to the cluster: %w", err)
 	}
-	c := Cluster{Reader: reader, Region: a.Region, Now: now, Controller: throughServer(pods, leases, a)}
+	c := Cluster{Reader: reader, Namespace: a.Namespace, Region: a.Region, Now: now, Controller: throughServer(pods, leases, a)}
 	if a.Controller != "" {
 		c.Controller = direct(a.Controller)
 	}

@@ -52,6 +52,8 @@ type Cluster struct {
 	// Controller fetches from the metrics port of the leading controller; nil:
 	// nobody can be asked.
 	Controller func(ctx context.Context, path string, query url.Values) ([]byte, error)
+	// Namespace of the controller, in which the journal is.
+	Namespace string
 	// Region for the embedded catalogue; empty: that of the nodes.
 	Region string
 	Now    time.Time

@@ -18,6 +18,7 @@ import (
 	"karpenter/internal/core/disrupt"
 	"karpenter/internal/core/schedule"
 	"karpenter/internal/core/world"
+	"karpenter/internal/journal"
 	"karpenter/internal/kube/dialect"
 	"karpenter/internal/kube/mirror"
 )
@@ -132,6 +133,7 @@ func (p *Planner) lost(v *mirror.View, claim string, b purchase) {
 	}
 	n := p.acc.pools[b.pool].Failed
 	text := fmt.Sprintf("NodeClaim %s went before its node was usable (%s); %d in a row", claim, b.lacks, n)
+	p.Journal.Add(journal.Noted(journal.Lost, text, "", [][2]string{{claim, ""}}, now))
 	p.Log.Info("a machine did not help", poolWord(b.pool.kind), b.pool.name, "nodeclaim", claim, "reason", b.lacks, "inARow", n)
 	if pool := v.Pool(b.pool.kind, b.pool.name); pool != nil {
 		o := dialect.Of(pool.Kind).Pool()

@@ -14,6 +14,7 @@ import (
 
 	apiv1 "karpenter/api/v1"
 	"karpenter/internal/core/disrupt"
+	"karpenter/internal/dump"
 	"karpenter/internal/journal"
 	"karpenter/internal/kube/intent"
 	"karpenter/internal/kube/mirror"
@@ -57,7 +58,7 @@ func (p *Planner) down(ctx context.Context, set settings.Settings) error {
 			}
 			cmd := command{Command: found, since: start, notBefore: start.Add(wait),
 				id: found.Remove[0].Claim + "-" + strconv.FormatInt(start.Unix(), 36) + "-" + strconv.Itoa(p.serial)}
-			p.Journal.Add(journal.Entry{Time: start, Kind: journal.Disrupt, Command: cmd.id, Summary: describe(found), Decision: d, Snapshot: v.Snapshot})
+			p.Journal.Add(journal.Chosen(v.Snapshot, d, &found, cmd.id, describe(found), dump.Limits{WhatIfs: whatIfs}, start))
 			any, err := p.mark(ctx, cmd)
 			if err != nil {
 				return err
@@ -133,7 +134,7 @@ func (p *Planner) finishOne(ctx context.Context, set settings.Settings, cmd comm
 	checked, kept := disrupt.Check(v.Snapshot, p.Now(), cmd.Command, disrupt.Options{})
 	var failed error
 	for _, k := range kept {
-		p.Journal.Add(journal.Entry{Time: p.Now(), Kind: journal.Dropped, Command: cmd.id, Summary: k.Node + ": " + k.Reason.String(), Snapshot: v.Snapshot})
+		p.Journal.Add(journal.Noted(journal.Dropped, k.Node+": "+k.Reason.String(), cmd.id, [][2]string{{"", k.Node}}, p.Now()))
 		p.Log.Info("called off", "method", k.Method, "command", cmd.id, "node", k.Node, "reason", k.Reason.String())
 		for _, t := range cmd.Remove {
 			if t.Node == k.Node {
@@ -155,7 +156,7 @@ func (p *Planner) finishOne(ctx context.Context, set settings.Settings, cmd comm
 // replace buys the replacements. The replace controller waits for them and
 // finishes the job; if one cannot be bought the machine stays.
 func (p *Planner) replace(ctx context.Context, v *mirror.View, cmd command, checked disrupt.Command) error {
-	marks := p.marks(v, cmd.id, checked)
+	marks := p.marks(ctx, v, cmd.id, checked)
 	for _, m := range checked.Replace {
 		rec, err := p.buy(ctx, v, m, marks)
 		if err != nil {
@@ -200,6 +201,7 @@ func (p *Planner) remove(ctx context.Context, cmd command, t disrupt.Target) err
 	p.Metrics.Decided("delete", cmd.Method)
 	p.Metrics.Disrupted(cmd.Method, t.Pool)
 	p.Events.Event(nodeNamed(t.Node), corev1.EventTypeNormal, "DeprovisioningTerminatingNode", "the node goes: "+cmd.Method)
+	p.Journal.Add(journal.Noted(journal.Removed, t.Node+" goes: "+cmd.Method, cmd.id, [][2]string{{t.Claim, t.Node}}, p.Now()))
 	p.Log.Info("removing node", "method", cmd.Method, "command", cmd.id, "node", t.Node, "nodeclaim", t.Claim, poolWord(t.PoolKind), t.Pool)
 	return nil
 }

@@ -11,6 +11,8 @@ type Metrics struct {
 	created   *prometheus.CounterVec
 	disrupted *prometheus.CounterVec
 	decisions *prometheus.CounterVec
+	dropped   *prometheus.CounterVec
+	givenUp   *prometheus.CounterVec
 	solve     prometheus.Histogram
 	batch     prometheus.Histogram
 	evaluate  prometheus.Histogram
@@ -28,6 +30,10 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Help: "NodeClaims removed by a decision of the planner, by reason and pool."}, []string{"reason", "nodepool"}),
 		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "karpenter_voluntary_disruption_decisions_total",
 			Help: "Decisions to remove machines, by what was decided and why."}, []string{"decision", "reason"}),
+		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "karpenter_voluntary_disruption_failed_validations_total",
+			Help: "Machines that were chosen and not taken, as something had changed before anything was done, by reason and cause."}, []string{"reason", "cause"}),
+		givenUp: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "karpenter_voluntary_disruption_queue_failures_total",
+			Help: "Machines for which replacements were bought and which were not taken, by reason and cause."}, []string{"reason", "cause"}),
 		solve: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "karpenter_scheduler_scheduling_duration_seconds",
 			Help: "Time that a plan for all pending pods took.", Buckets: durations}),
 		batch: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "karpenter_scheduler_batch_size_pods",
@@ -39,7 +45,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		unplaced: prometheus.NewGauge(prometheus.GaugeOpts{Name: "karpenter_scheduler_unschedulable_pods",
 			Help: "Pods for which the last plan found no place."}),
 	}
-	reg.MustRegister(m.created, m.disrupted, m.decisions, m.solve, m.batch, m.evaluate, m.pending, m.unplaced)
+	reg.MustRegister(m.created, m.disrupted, m.decisions, m.dropped, m.givenUp, m.solve, m.batch, m.evaluate, m.pending, m.unplaced)
 	return m
 }
 
@@ -80,6 +86,20 @@ func (m *Metrics) Created(reason, pool string) {
 func (m *Metrics) Decided(decision, reason string) {
 	if m != nil {
 		m.decisions.WithLabelValues(decision, reason).Inc()
+	}
+}
+
+// Dropped counts a machine that was chosen and not taken.
+func (m *Metrics) Dropped(reason, cause string) {
+	if m != nil {
+		m.dropped.WithLabelValues(reason, cause).Inc()
+	}
+}
+
+// GivenUp counts a machine whose replacements were bought in vain.
+func (m *Metrics) GivenUp(reason, cause string) {
+	if m != nil {
+		m.givenUp.WithLabelValues(reason, cause).Inc()
 	}
 }
 

@@ -75,6 +75,9 @@ type Planner struct {
 	said     map[string]bool // why pods wait, as last logged
 	told     told            // why machines stay
 	serial   int
+
+	machines map[string]string // nodes by NodeClaim, as the journal has them
+	tallied  time.Time         // when the journal last had a tally
 }
 
 // Half of the loop.
@@ -230,5 +233,6 @@ func (p *Planner) view(ctx context.Context, set settings.Settings) (*mirror.View
 		return nil, fmt.Errorf("taking a snapshot: %w", err)
 	}
 	p.settleAccounts(ctx, v)
+	p.noteMachines(v)
 	return v, nil
 }

@@ -227,7 +227,12 @@ func TestABurstOfPodsIsOnePlan(t *testing.T) {
 	if n := len(r.claims()); n != 2 {
 		t.Errorf("%d claims after another pass", n)
 	}
-	if e := r.Journal.Entries(); len(e) != 2 || e[1].Kind != journal.Kept || e[0].Kind != journal.Provision || e[0].Snapshot == nil {
+	var kinds []journal.Kind
+	e := r.Journal.Entries()
+	for _, one := range e {
+		kinds = append(kinds, one.Kind)
+	}
+	if want := []journal.Kind{journal.Tally, journal.Provision, journal.Bought, journal.Bought, journal.Kept}; !slices.Equal(kinds, want) || e[1].Snapshot == nil {
 		t.Errorf("journal %+v", e)
 	}
 }
@@ -466,7 +471,7 @@ func TestEmptyMachinesGo(t *testing.T) {
 	for _, e := range r.Journal.Entries() {
 		kinds += string(e.Kind) + " "
 	}
-	if kinds != "disrupt dropped kept " {
+	if kinds != "tally disrupt dropped removed kept " {
 		t.Errorf("journal: %s", kinds)
 	}
 	r.pass(60 * time.Second) // nothing is decided twice

@@ -17,6 +17,7 @@ import (
 	"karpenter/internal/journal"
 	"karpenter/internal/kube/convert"
 	"karpenter/internal/kube/dialect"
+	"karpenter/internal/kube/intent"
 	"karpenter/internal/kube/ledger"
 	"karpenter/internal/kube/mirror"
 	"karpenter/internal/kube/nominate"
@@ -38,7 +39,7 @@ func (p *Planner) up(ctx context.Context, set settings.Settings) error {
 	plan := schedule.Solve(v.Snapshot, schedule.Options{})
 	p.Metrics.Solved(len(v.Pending), p.Now().Sub(start), len(plan.Unplaced))
 	if len(plan.Machines) > 0 {
-		p.Journal.Add(journal.Entry{Time: start, Kind: journal.Provision, Summary: summary(plan), Decision: plan, Snapshot: v.Snapshot})
+		p.Journal.Add(journal.Planned(v.Snapshot, &plan, start))
 	}
 	p.Log.V(1).Info("found provisionable pods", "pods", len(v.Pending), "placements", len(plan.Placements), "newNodes", len(plan.Machines), "unplaced", len(plan.Unplaced))
 	p.explain(v, plan)
@@ -88,6 +89,7 @@ func (p *Planner) buy(ctx context.Context, v *mirror.View, m schedule.Machine, a
 	}
 	p.Mirror.Claim(rec, p.Now())
 	p.bought(v, &rec, &m, annotations != nil)
+	p.Journal.Add(journal.Bid(rec.Name, &m, annotations[intent.ReplacesAnnotation], p.Now()))
 	p.Log.Info("asked for a node", "nodeclaim", rec.Name, poolWord(pool.Kind), m.Pool, "pods", len(m.Pods),
 		"requests", m.Requests.String(), "types", fewTypes(m.Options), "price", m.Price.String())
 	return rec, nil
@@ -238,11 +240,6 @@ func podsOf(machines []schedule.Machine) (n int) {
 		n += len(m.Pods)
 	}
 	return n
-}
-
-func summary(plan schedule.Plan) string {
-	return fmt.Sprintf("%d pods on %d new machines for %s, %d on existing ones, %d without a place",
-		podsOf(plan.Machines), len(plan.Machines), plan.Price(), len(plan.Placements), len(plan.Unplaced))
 }
 
 // fewTypes names the first five instance types, cheapest first.

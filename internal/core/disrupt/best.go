@@ -49,3 +49,20 @@ func Best(s *world.Snapshot, now time.Time, node string, opt Options) (*Command,
 func Price(s *world.Snapshot, n *world.Node) quantity.Price {
 	return prices{}.of(s, s.Pool(n.PoolKind, n.Pool), n)
 }
+
+// Cost is how many machines are owned, those on their way in or out included, and
+// what they cost per hour, as far as their prices are known.
+func Cost(s *world.Snapshot) (machines int, perHour quantity.Price) {
+	known := prices{}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if n.Claim == "" {
+			continue
+		}
+		machines++
+		if price := known.of(s, s.Pool(n.PoolKind, n.Pool), n); price != quantity.PriceUnknown {
+			perHour += price
+		}
+	}
+	return machines, perHour
+}
