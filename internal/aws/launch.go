@@ -60,6 +60,9 @@ func (p *Provider) plan(ctx context.Context, s Settings, c *class.Class, req *cl
 	if out.Profile, err = p.profile(ctx, s, c); err != nil {
 		return launch.Plan{}, err
 	}
+	if err := p.settled(out.Profile); err != nil {
+		return launch.Plan{}, err
+	}
 	if c.LaunchTemplate == "" {
 		groups, err := p.securityGroups(ctx, c)
 		if err != nil {
@@ -195,6 +198,7 @@ func (p *Provider) remember(order *launch.Order, refusals []launch.Refusal) []cl
 // nothing says why there is no machine, and whether another choice of offerings
 // can help. EC2 would give the same answer to the same token for ever.
 func (p *Provider) nothing(order *launch.Order, refusals []launch.Refusal, refused []cloud.OfferingKey) error {
+	p.doubted(order, refusals)
 	detail := launch.Describe(refusals)
 	if len(refusals) == 0 {
 		refused = order.Fleet.Keys()

@@ -3,6 +3,7 @@ package aws_test
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -84,6 +85,43 @@ func TestResolveOfANodeClass(t *testing.T) {
 	}
 	if !strings.HasPrefix(f.InstanceProfile, "workshop_") {
 		t.Errorf("profile %q", f.InstanceProfile)
+	}
+}
+
+// TestNewProfileIsWaitedFor: EC2 does not know an instance profile for some
+// seconds after IAM took it. A launch that named it would be refused for good.
+func TestNewProfileIsWaitedFor(t *testing.T) {
+	r := newRig(t, ec2.Options{IAMLag: 10 * time.Second})
+	ref := r.nodeClass("demo", gettingStarted)
+	start := r.clock.Now()
+	r.launch("t1", r.prepare(newer(ref, "t1")))
+	if waited := r.clock.Now().Sub(start); waited < 10*time.Second || waited > 15*time.Second {
+		t.Errorf("launched after %s", waited)
+	}
+	start = r.clock.Now()
+	r.launch("t2", r.prepare(newer(ref, "t2")))
+	if r.clock.Now() != start {
+		t.Error("one that is known is waited for")
+	}
+}
+
+// TestProfileThatTakesLonger: where EC2 needs longer than usual, one launch is
+// refused, and those after it wait instead of being refused as well.
+func TestProfileThatTakesLonger(t *testing.T) {
+	r := newRig(t, ec2.Options{IAMLag: 30 * time.Second})
+	ref := r.nodeClass("demo", gettingStarted)
+	refused, start := 0, r.clock.Now()
+	for n := range 5 {
+		token := "t" + strconv.Itoa(n)
+		_, err := r.Launch(t.Context(), token, r.prepare(newer(ref, token)))
+		var final *cloud.RefusedError
+		if !errors.As(err, &final) {
+			break
+		}
+		refused++
+	}
+	if took := r.clock.Now().Sub(start); refused > 2 || r.running() != 1 || took > 45*time.Second {
+		t.Errorf("%d refused, %d run after %s", refused, r.running(), took)
 	}
 }
 

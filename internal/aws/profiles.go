@@ -20,6 +20,11 @@ const (
 	// often it is looked for such.
 	profileGrace = time.Hour
 	sweepEvery   = 30 * time.Minute
+	// profileSettles is how long EC2 may not know a profile, or the role in it,
+	// that IAM has just taken; launches wait so long. One that EC2 refuses all the
+	// same waits again, until it is as old as profileTrust.
+	profileSettles = 10 * time.Second
+	profileTrust   = 2 * time.Minute
 )
 
 // profile returns the name of the instance profile of the class. For a role it
@@ -67,6 +72,27 @@ func (p *Provider) managedProfile(ctx context.Context, s Settings, c *class.Clas
 	return want.Name, nil
 }
 
+// settled tells whether EC2 may be taken to know a profile that we made;
+// *cloud.NotYetError if not. A launch that names an unknown one is refused for
+// good, as the answer belongs to its token.
+func (p *Provider) settled(profile string) error {
+	if !p.freshProfiles.Has(profile) {
+		return nil
+	}
+	return &cloud.NotYetError{Err: fmt.Errorf("instance profile %q was made a moment ago, and EC2 may not know it", profile), After: profileSettles / 4}
+}
+
+// doubted notes that EC2 did not know the profile of an order, if it is so new
+// that this will pass.
+func (p *Provider) doubted(order *launch.Order, refusals []launch.Refusal) {
+	if len(order.Templates) == 0 || !slices.ContainsFunc(refusals, launch.Refusal.NoProfile) {
+		return
+	}
+	if name := order.Templates[0].Data.InstanceProfile; p.newProfiles.Has(name) {
+		p.freshProfiles.Mark(name)
+	}
+}
+
 // ensureProfile makes the profile and leaves it with the wanted role only.
 func (p *Provider) ensureProfile(ctx context.Context, want launch.Profile) error {
 	have, err := p.api.InstanceProfile(ctx, want.Name)
@@ -74,9 +100,18 @@ func (p *Provider) ensureProfile(ctx context.Context, want launch.Profile) error
 	if errors.As(err, &unknown) {
 		err = p.api.CreateInstanceProfile(ctx, want)
 	}
-	if err != nil || slices.Equal(have.Roles, want.Roles) {
+	if err == nil && slices.Equal(have.Roles, want.Roles) {
+		if p.now().Sub(have.Created) < profileSettles { // made by the process before this one
+			p.freshProfiles.Mark(want.Name)
+			p.newProfiles.Mark(want.Name)
+		}
+		return nil
+	}
+	if err != nil {
 		return err
 	}
+	p.freshProfiles.Mark(want.Name)
+	p.newProfiles.Mark(want.Name)
 	for _, role := range have.Roles { // a profile holds one role
 		if err := p.api.DetachRole(ctx, want.Name, role); err != nil {
 			return err

@@ -58,9 +58,12 @@ type Provider struct {
 	templates    *cloud.Memory[string]
 	noRole       *cloud.Memory[string]
 	usedProfiles *cloud.Memory[string]
-	sweeps       *cloud.Memory[string]
-	ensuring     singleflight.Group
-	inFlight     *inFlight
+	// freshProfiles may be unknown to EC2; newProfiles were made or changed lately.
+	freshProfiles *cloud.Memory[string]
+	newProfiles   *cloud.Memory[string]
+	sweeps        *cloud.Memory[string]
+	ensuring      singleflight.Group
+	inFlight      *inFlight
 
 	// Calls of one moment go together: machines by id, by token, and those to
 	// end.
@@ -132,8 +135,10 @@ func New(c Config) *Provider {
 		pace:        &pace{now: c.Now, waiting: map[string]ticket{}},
 		waiters:     &waiters{now: c.Now, crowds: map[string]*crowd{}, places: map[string]*together{}, requests: map[string]*together{}},
 
-		usedProfiles: cloud.NewMemory[string](c.Now, profileGrace),
-		sweeps:       cloud.NewMemory[string](c.Now, sweepEvery),
+		usedProfiles:  cloud.NewMemory[string](c.Now, profileGrace),
+		freshProfiles: cloud.NewMemory[string](c.Now, profileSettles),
+		newProfiles:   cloud.NewMemory[string](c.Now, profileTrust),
+		sweeps:        cloud.NewMemory[string](c.Now, sweepEvery),
 	}
 	p.byID = &batch[cloud.Instance]{most: filterValues, call: p.describeIDs}
 	p.byToken = &batch[cloud.Instance]{most: filterValues, call: p.findTokens}

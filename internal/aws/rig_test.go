@@ -2,6 +2,7 @@ package aws_test
 
 import (
 	"context"
+	"errors"
 	"net/http/httptest"
 	"net/netip"
 	"slices"
@@ -167,11 +168,18 @@ func in(key string, values ...string) label.Requirement {
 
 func (r *rig) prepare(req cloud.LaunchRequest) cloud.Prepared {
 	r.t.Helper()
-	p, err := r.Prepare(r.t.Context(), req)
-	if err != nil {
-		r.t.Fatalf("Prepare: %v", err)
+	for {
+		p, err := r.Prepare(r.t.Context(), req)
+		var early *cloud.NotYetError
+		switch {
+		case errors.As(err, &early) && early.After > 0:
+			r.clock.pass(early.After)
+		case err != nil:
+			r.t.Fatalf("Prepare: %v", err)
+		default:
+			return p
+		}
 	}
-	return p
 }
 
 func (r *rig) launch(token string, p cloud.Prepared) cloud.Instance {

@@ -10,6 +10,8 @@ import (
 
 	"karpenter/internal/cloud"
 	"karpenter/internal/core/label"
+	"karpenter/internal/core/lifecycle"
+	"karpenter/internal/core/world"
 	"karpenter/sim/ec2"
 )
 
@@ -55,6 +57,15 @@ func TestThousandClaimsUnderThrottling(t *testing.T) {
 			t.Errorf("it took %s, the limit asks for %s", took, limit)
 		}
 	})
+	t.Run("longer than a launch may take", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("takes a while")
+		}
+		took, _ := storm(t, 1800, unlike) // whoever is given up is an error
+		if limit := lifecycle.DefaultLimits().Launch; took <= limit {
+			t.Errorf("it took %s: nobody waited longer than %s", took, limit)
+		}
+	})
 	t.Run("all alike", func(t *testing.T) {
 		took, calls := storm(t, claims, func(int, *cloud.LaunchRequest) {})
 		if most := claims/20 + 50; calls > most || took > time.Minute {
@@ -96,6 +107,8 @@ func storm(t *testing.T, claims int, change func(n int, req *cloud.LaunchRequest
 		later(n, 0)
 	}
 	prepared := map[int]cloud.Prepared{}
+	held := map[int]time.Time{}
+	givenUp := 0
 	machines := map[string]bool{}
 	for len(todo) > 0 {
 		v := heap.Pop(&todo).(visit)
@@ -103,6 +116,11 @@ func storm(t *testing.T, claims int, change func(n int, req *cloud.LaunchRequest
 			r.clock.pass(wait)
 		}
 		token := fmt.Sprintf("t%d", v.claim)
+		record := lifecycle.Input{Now: r.clock.Now(), Limits: lifecycle.DefaultLimits(), HeldBack: held[v.claim], Record: world.Record{Created: start}}
+		if lifecycle.Next(record).Delete != "" {
+			givenUp++
+			continue
+		}
 		if prepared[v.claim] == "" {
 			req := request(token)
 			change(v.claim, &req)
@@ -120,6 +138,7 @@ func storm(t *testing.T, claims int, change func(n int, req *cloud.LaunchRequest
 			if slow.After <= 0 {
 				t.Fatalf("nobody says when to come back: %v", err)
 			}
+			held[v.claim] = r.clock.Now().Add(slow.After)
 			later(v.claim, slow.After)
 		case err != nil:
 			t.Fatal(err)
@@ -134,7 +153,7 @@ func storm(t *testing.T, claims int, change func(n int, req *cloud.LaunchRequest
 	}
 	t.Logf("%d machines in %s; %d calls: %v", len(machines), took, total, counts)
 	if len(machines) != claims || r.running() != claims {
-		t.Errorf("%d machines, %d running; want %d", len(machines), r.running(), claims)
+		t.Errorf("%d machines, %d running, %d given up; want %d", len(machines), r.running(), givenUp, claims)
 	}
 	return took, total
 }

@@ -134,6 +134,16 @@ type ThrottledError struct {
 func (e *ThrottledError) Error() string { return "throttled by the cloud: " + e.Err.Error() }
 func (e *ThrottledError) Unwrap() error { return e.Err }
 
+// NotYetError: something that was made a moment ago cannot be used everywhere
+// yet. The same call is repeated After that time.
+type NotYetError struct {
+	Err   error
+	After time.Duration
+}
+
+func (e *NotYetError) Error() string { return "not yet: " + e.Err.Error() }
+func (e *NotYetError) Unwrap() error { return e.Err }
+
 // ForbiddenError: we lack a right. Waiting does not help; somebody must give it.
 type ForbiddenError struct{ Err error }
 

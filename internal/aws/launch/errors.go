@@ -1,6 +1,9 @@
 package launch
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // TemplateGoneError: EC2 does not know the launch template (any more).
 type TemplateGoneError struct {
@@ -71,6 +74,12 @@ const TemplateGoneCode = "InvalidLaunchTemplateName.NotFoundException"
 // role that EC2 uses for them is missing.
 func (r Refusal) NoSpot() bool {
 	return r.Code == "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
+}
+
+// NoProfile reports whether EC2 does not know the instance profile, or no role
+// in it.
+func (r Refusal) NoProfile() bool {
+	return strings.HasPrefix(r.Code, "InvalidParameter") && strings.Contains(r.Message, "iamInstanceProfile")
 }
 
 // OtherRequestHelps reports whether a request for other offerings could

@@ -69,6 +69,7 @@ type Controller struct {
 // memory is what is remembered of a record between passes.
 type memory struct {
 	retryAt                       time.Time // when a failed launch is tried again
+	heldBack                      time.Time // see lifecycle.Input
 	firstNominated, lastNominated time.Time
 	pods                          map[string]bool // see lifecycle.Input
 	found                         found           // how it has drifted
@@ -135,7 +136,7 @@ func (c *Controller) observe(ctx context.Context, p *pass) (err error) {
 		}
 	}
 	m := c.recall(p.claim)
-	in.RetryAt, in.Seen = m.retryAt, m.pods
+	in.RetryAt, in.HeldBack, in.Seen = m.retryAt, m.heldBack, m.pods
 	in.Nominations = lifecycle.Nominations{Off: !set.Nominate, First: m.firstNominated, Last: m.lastNominated}
 
 	if p.nodes, err = c.Ledger.Nodes(ctx, in.Record.ProviderID); err != nil {

@@ -437,6 +437,34 @@ func TestLaunchErrors(t *testing.T) {
 			t.Errorf("%d launches, %+v", launches, c.Status)
 		}
 	})
+	t.Run("its turn comes after an hour: the time in the queue is no failure", func(t *testing.T) {
+		s := newStage(t)
+		name := s.begin()
+		for range 60 {
+			s.cloud.refuse = append(s.cloud.refuse, &cloud.ThrottledError{Err: errors.New("others are before this one"), After: time.Minute})
+		}
+		for range 61 {
+			s.pass(name)
+			s.now = s.now.Add(time.Minute)
+		}
+		if c := s.claim(name); c.Status.ProviderID == "" || c.DeletionTimestamp != nil {
+			t.Errorf("given up in the queue: %+v", c.Status)
+		}
+	})
+	t.Run("not yet: asked again when told", func(t *testing.T) {
+		s := newStage(t)
+		name := s.begin()
+		s.cloud.refuse = []error{&cloud.NotYetError{Err: errors.New("the profile is new"), After: 3 * time.Second}}
+		s.pass(name)
+		if l := meta.FindStatusCondition(s.claim(name).Status.Conditions, v1.ConditionLaunched); l == nil || l.Status != metav1.ConditionUnknown || l.Reason != "NotYet" {
+			t.Errorf("condition %+v", l)
+		}
+		s.now = s.now.Add(3 * time.Second)
+		s.pass(name)
+		if s.claim(name).Status.ProviderID == "" {
+			t.Error("not asked again when it was told to")
+		}
+	})
 	t.Run("anything else: repeated, the reason is shown", func(t *testing.T) {
 		s := newStage(t)
 		name := s.begin()

@@ -93,6 +93,7 @@ func (c *Controller) failed(ctx context.Context, p *pass, cause error) (time.Tim
 	var bad *cloud.BadClassError
 	var refused *cloud.RefusedError
 	var slow *cloud.ThrottledError
+	var early *cloud.NotYetError
 	switch {
 	case errors.As(cause, &refused):
 		return time.Time{}, c.refused(ctx, p, "LaunchRefused", lifecycle.LaunchRefused, cause)
@@ -102,18 +103,28 @@ func (c *Controller) failed(ctx context.Context, p *pass, cause error) (time.Tim
 		return time.Time{}, c.refused(ctx, p, "NodeClassNotReady", lifecycle.ClassNotReady, cause)
 	}
 	reason := "LaunchFailed"
-	if errors.As(cause, &slow) {
-		reason = "Throttled"
+	switch {
+	case errors.As(cause, &slow):
+		reason = lifecycle.HeldBack
+	case errors.As(cause, &early):
+		reason = "NotYet"
 	}
 	var failing time.Duration
 	if l := p.in.Record.Launched; l.Status == lifecycle.Unknown {
 		failing = p.in.Now.Sub(l.Since)
 	}
 	again := p.in.Now.Add(lifecycle.Backoff(p.in.Record.Token, failing))
-	if slow != nil && slow.After > 0 { // the cloud's side gave out a turn
+	switch {
+	case early != nil:
+		again = p.in.Now.Add(early.After)
+	case slow != nil && slow.After > 0: // the cloud's side gave out a turn
 		again = p.in.Now.Add(slow.After)
 	}
-	c.remember(p.claim, func(m *memory) { m.retryAt = again })
+	c.remember(p.claim, func(m *memory) {
+		if m.retryAt = again; slow != nil {
+			m.heldBack = again
+		}
+	})
 	log.FromContext(ctx).Error(cause, "launch failed", "nodeclaim", p.claim.Name, "retry", again, "requestID", requestID(cause))
 	if reason == "LaunchFailed" {
 		c.Events.Event(p.claim, corev1.EventTypeWarning, reason, cause.Error())

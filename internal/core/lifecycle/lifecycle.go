@@ -146,6 +146,10 @@ const (
 	Unknown = "Unknown"
 )
 
+// HeldBack is the reason of a Launched condition that is Unknown because the
+// launch waits for its turn.
+const HeldBack = "Throttled"
+
 func holds(t ConditionType) Condition { return Condition{Type: t, Status: True, Reason: string(t)} }
 
 // Event is something a person should see on the Node, or on the record where

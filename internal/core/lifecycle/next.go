@@ -11,7 +11,8 @@ import (
 // Limits are the times after which a machine that does not come up is given
 // up, and the pause between nominating pods and opening their node.
 type Limits struct {
-	// Launch counts from the creation of the record.
+	// Launch counts from the creation of the record, without the time during which
+	// the cloud or our own side of it held the launch back.
 	Launch time.Duration
 	// Registration counts from when the Registered condition was first set.
 	Registration time.Duration
@@ -50,6 +51,9 @@ type Input struct {
 
 	// RetryAt is when a failed launch may be tried again; zero: now.
 	RetryAt time.Time
+	// HeldBack is until when a launch was last told to wait its turn; zero: nobody
+	// remembers that it was.
+	HeldBack time.Time
 
 	Nominations Nominations
 	// NominatedUntil is until when pods are expected that were planned for the
@@ -159,9 +163,16 @@ func next(in Input) Step {
 }
 
 func launch(in *Input) Step {
-	giveUp := in.Record.Created.Add(in.Limits.Launch)
+	since := in.Record.Created
+	if in.HeldBack.After(since) {
+		since = in.HeldBack
+	}
+	giveUp := since.Add(in.Limits.Launch)
+	// The last process left it waiting for its turn: it is asked once before its
+	// age counts.
+	waited := in.Record.Launched.Reason == HeldBack && in.HeldBack.IsZero()
 	switch {
-	case !in.Now.Before(giveUp):
+	case !in.Now.Before(giveUp) && !waited:
 		return Step{Delete: LaunchTimeout}
 	case in.Now.Before(in.RetryAt):
 		return Step{Again: earlier(in.RetryAt, giveUp)}

@@ -81,11 +81,16 @@ func TestLaunch(t *testing.T) {
 		in   Input
 		want Step
 	}{
-		"the launch is written down first":      {fresh(nil), Step{Prepare: true, Again: deadline}},
-		"then it is sent":                       {fresh(func(in *Input) { in.Record.LaunchRequest = "body" }), Step{Launch: true, Again: deadline}},
-		"after a failure it waits":              {fresh(func(in *Input) { in.RetryAt = at(2) }), Step{Again: at(2)}},
-		"but not beyond the limit":              {fresh(func(in *Input) { in.RetryAt = at(1000) }), Step{Again: deadline}},
-		"then it is given up":                   {fresh(func(in *Input) { in.Record.Created = ago(5 * time.Minute) }), Step{Delete: LaunchTimeout}},
+		"the launch is written down first":  {fresh(nil), Step{Prepare: true, Again: deadline}},
+		"then it is sent":                   {fresh(func(in *Input) { in.Record.LaunchRequest = "body" }), Step{Launch: true, Again: deadline}},
+		"after a failure it waits":          {fresh(func(in *Input) { in.RetryAt = at(2) }), Step{Again: at(2)}},
+		"but not beyond the limit":          {fresh(func(in *Input) { in.RetryAt = at(1000) }), Step{Again: deadline}},
+		"then it is given up":               {fresh(func(in *Input) { in.Record.Created = ago(5 * time.Minute) }), Step{Delete: LaunchTimeout}},
+		"but time held back does not count": {fresh(func(in *Input) { in.Record.Created, in.HeldBack = ago(time.Hour), ago(time.Minute) }), Step{Prepare: true, Again: deadline}},
+		"only that":                         {fresh(func(in *Input) { in.Record.Created, in.HeldBack = ago(time.Hour), ago(5*time.Minute) }), Step{Delete: LaunchTimeout}},
+		"a new process asks once more for a record that waited for its turn": {fresh(func(in *Input) {
+			in.Record.Created, in.Record.Launched, in.Record.LaunchRequest = ago(5*time.Minute), world.Condition{Status: Unknown, Reason: HeldBack}, "body"
+		}), Step{Launch: true, Again: at(0)}},
 		"a refused launch is given up":          {fresh(func(in *Input) { in.Record.Launched.Status = False }), Step{Delete: LaunchRefused}},
 		"a record on its way out is left alone": {fresh(func(in *Input) { in.Record.DeletedAt = &noon }), Step{}},
 		"it is looked at when it expires":       {fresh(func(in *Input) { in.Record.Expires = pointer(at(3)) }), Step{Prepare: true, Again: at(3)}},
