@@ -73,6 +73,7 @@ func TestTyposAreRefusedByName(t *testing.T) {
 		{"settings: {batchMaxDuration: ten}", "batchMaxDuration"},
 		{"settings: {vmMemoryOverheadPercent: -1}", "vmMemoryOverheadPercent"},
 		{"settings: {clusterEndpoint: example.com}", "clusterEndpoint"},
+		{"settings: {tags: {example.com/cost: x}}", "example.com/cost"}, // no key of a ConfigMap
 	} {
 		if _, err := render(t, "karpenter", c.values); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want one that names %q", c.values, err, c.want)
@@ -180,7 +181,7 @@ func TestProcessUnderstandsItsEnvironment(t *testing.T) {
 	all = strings.Replace(all, "nameOverride: scaler", "", 1)
 	all = strings.Replace(all, "settingsConfigMap: {create: true}", "", 1)
 	all = strings.Replace(all, "  tags: {team: a}", "", 1)
-	all = strings.Replace(all, "    tags: {team: b, example.com/cost: c}", "", 1)
+	all = strings.Replace(all, "    tags: {team: b, cost-centre: c}", "", 1)
 	for _, values := range []string{file(t, "testdata/workshop-values.yaml"), all} {
 		env := mustRender(t, values).env(t)
 		asked := map[string]bool{}

@@ -82,7 +82,9 @@ true
 {{- define "karpenter.featureGates" -}}
 {{- $gates := list }}
 {{- range $name, $on := omit . "driftEnabled" }}
+{{- if not (kindIs "invalid" $on) }}
 {{- $gates = append $gates (printf "%s%s=%t" (upper (substr 0 1 $name)) (substr 1 -1 $name) $on) }}
+{{- end }}
 {{- end }}
 {{- join "," $gates }}
 {{- end }}
