@@ -29,6 +29,9 @@ func TestWideRequestStaysSmall(t *testing.T) {
 	if len(prepared) > 16<<10 {
 		t.Errorf("%d types and %d offerings take %d bytes", len(order.Types), len(order.Fleet.Keys()), len(prepared))
 	}
+	if n := len(order.Fleet.Keys()); n > launch.MostOverrides {
+		t.Errorf("%d offerings in one request", n)
+	}
 	t.Logf("%d types, %d offerings: %d bytes", len(order.Types), len(order.Fleet.Keys()), len(prepared))
 	if got := r.launch("t1", prepared); got.CapacityType != label.Spot {
 		t.Errorf("launched %s", got.CapacityType)

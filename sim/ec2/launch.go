@@ -54,6 +54,9 @@ func (c *Cloud) launch(o order) (*Instance, *Error) {
 	if err := c.mayLaunch(i, append(slices.Clone(o.data.TagSpecs), o.tags...)); err != nil {
 		return nil, err
 	}
+	if specs := append(slices.Clone(o.data.TagSpecs), o.tags...); o.market != Spot && len(tagsFor(specs, "spot-instances-request")) > 0 {
+		return nil, errorf("InvalidParameterValue", "'spot-instances-request' is not a valid taggable resource type for this operation.")
+	}
 	if f := c.machineFault("create", i); f != nil {
 		return nil, f.err()
 	}

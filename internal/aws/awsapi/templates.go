@@ -98,6 +98,11 @@ func templateData(d *launch.TemplateData) *types.RequestLaunchTemplateData {
 		out.TagSpecifications = []types.LaunchTemplateTagSpecificationRequest{{
 			ResourceType: types.ResourceTypeNetworkInterface, Tags: tags(d.InterfaceTags),
 		}}
+		if d.Spot {
+			out.TagSpecifications = append(out.TagSpecifications, types.LaunchTemplateTagSpecificationRequest{
+				ResourceType: types.ResourceTypeSpotInstancesRequest, Tags: tags(d.InterfaceTags),
+			})
+		}
 	}
 	for _, b := range d.Devices {
 		out.BlockDeviceMappings = append(out.BlockDeviceMappings, blockDevice(b))

@@ -15,6 +15,12 @@ import (
 // MaxTypes is how many instance types one fleet request names.
 const MaxTypes = 60
 
+// MostOverrides is how many offerings one fleet request names. The API reference
+// (FleetLaunchTemplateConfigRequest) allows 300 for fleets of the types request
+// and maintain, and says nothing about those of type instant, which we send; what
+// is good enough for the others is kept to.
+const MostOverrides = 300
+
 // Keys and resources of instance types that decide about the choice.
 const (
 	sizeLabel = "karpenter.k8s.aws/instance-size"
@@ -195,6 +201,47 @@ func InZone(candidates []Candidate, zone string) bool {
 	return slices.ContainsFunc(candidates, func(c Candidate) bool {
 		return slices.ContainsFunc(c.Offerings, func(o world.Offering) bool { return o.Zone == zone })
 	})
+}
+
+// fewer drops offerings from the dear end until no more than most are left, not
+// counting those in zones without a subnet, which are dropped too. The cheapest of
+// each type stays, so that there are as many types as before.
+func fewer(candidates []Candidate, subnets map[string]Subnet, most int) []Candidate {
+	var spare []quantity.Price // of all but the first of each type
+	var out []Candidate
+	for _, c := range candidates {
+		c.Offerings = slices.DeleteFunc(slices.Clone(c.Offerings), func(o world.Offering) bool { _, ok := subnets[o.Zone]; return !ok })
+		if len(c.Offerings) == 0 {
+			continue
+		}
+		out = append(out, c)
+		for _, o := range c.Offerings[1:] {
+			spare = append(spare, o.Price)
+		}
+	}
+	room := max(0, most-len(out))
+	if len(spare) <= room {
+		return out
+	}
+	slices.Sort(spare)
+	limit, equal := spare[room], room // what costs that much stays as long as there is room
+	for equal > 0 && spare[equal-1] == limit {
+		equal--
+	}
+	equal = room - equal
+	for i := range out {
+		kept := out[i].Offerings[:1:1]
+		for _, o := range out[i].Offerings[1:] {
+			if o.Price < limit || o.Price == limit && equal > 0 {
+				kept = append(kept, o)
+			}
+			if o.Price == limit {
+				equal--
+			}
+		}
+		out[i].Offerings = kept
+	}
+	return out
 }
 
 // special reports whether the type should only be bought by who asks for it:

@@ -211,3 +211,39 @@ func TestImages(t *testing.T) {
 		t.Errorf("arm64 boots %q, want nothing", got)
 	}
 }
+
+// TestRequestIsKeptSmall: what is too much for one request goes from the dear end,
+// and every type keeps a place where it can be bought.
+func TestRequestIsKeptSmall(t *testing.T) {
+	market := func(prices ...int) (out []string) {
+		for i, price := range prices {
+			out = append(out, fmt.Sprintf("z%d/on-demand/%d", i, price))
+		}
+		return out
+	}
+	types := []world.InstanceType{
+		kind("a.large", "amd64", 2000, market(1, 4, 6)...), kind("b.large", "amd64", 2000, market(2, 5, 6)...), kind("c.large", "amd64", 2000, market(9, 9, 9)...),
+	}
+	places := map[string]Subnet{"z0": {ID: "s0"}, "z1": {ID: "s1"}, "z2": {ID: "s2"}}
+	few := func(most int, places map[string]Subnet) string {
+		_, list := Choose(Fitting(types, &cloud.LaunchRequest{}), &cloud.LaunchRequest{}, false)
+		var out []string
+		for _, c := range fewer(list, places, most) {
+			for _, o := range c.Offerings {
+				out = append(out, c.Type.Name[:1]+o.Zone[1:])
+			}
+		}
+		return strings.Join(out, " ")
+	}
+	for most, want := range map[int]string{
+		9: "a0 a1 a2 b0 b1 b2 c0 c1 c2", 8: "a0 a1 a2 b0 b1 b2 c0 c1", 6: "a0 a1 a2 b0 b1 c0", 5: "a0 a1 b0 b1 c0", 4: "a0 a1 b0 c0", 3: "a0 b0 c0", 0: "a0 b0 c0",
+	} {
+		if got := few(most, places); got != want {
+			t.Errorf("at most %d: %s, want %s", most, got, want)
+		}
+	}
+	delete(places, "z0")
+	if got, want := few(9, places), "a1 a2 b1 b2 c1 c2"; got != want {
+		t.Errorf("a zone without a subnet: %s, want %s", got, want)
+	}
+}

@@ -46,6 +46,7 @@ func (p Plan) Order() (Order, error) {
 	if err != nil {
 		return Order{}, err
 	}
+	p.Candidates = fewer(p.Candidates, p.Subnets, MostOverrides)
 	base := BaseTags(p.Class, p.Cluster, p.Request)
 	o := Order{
 		Fleet: Fleet{
@@ -57,9 +58,6 @@ func (p Plan) Order() (Order, error) {
 	}
 	for _, image := range p.images() {
 		config := Config{Template: p.Class.LaunchTemplate, Version: latest, ImageID: image, Overrides: p.overrides(image)}
-		if len(config.Overrides) == 0 {
-			continue
-		}
 		if config.Template == "" {
 			t, err := p.template(image, base, userData)
 			if err != nil {
@@ -97,9 +95,7 @@ func (p Plan) overrides(image string) []Override {
 			continue
 		}
 		for _, o := range c.Offerings {
-			if s, ok := p.Subnets[o.Zone]; ok {
-				out = append(out, Override{Type: c.Type.Name, Subnet: s.ID, Zone: o.Zone})
-			}
+			out = append(out, Override{Type: c.Type.Name, Subnet: p.Subnets[o.Zone].ID, Zone: o.Zone})
 		}
 	}
 	return out

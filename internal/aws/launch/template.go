@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"karpenter/internal/aws/class"
+	"karpenter/internal/core/label"
 )
 
 // ClusterTag is the tag key, with the cluster name as value, by which our
@@ -90,8 +91,11 @@ type TemplateData struct {
 	// the subnet. IPv6 gives it a primary IPv6 address.
 	PublicIP *bool `json:"publicIP,omitempty"`
 	IPv6     bool  `json:"ipv6,omitempty"`
-	// InterfaceTags go on network interfaces, sorted by key.
+	// InterfaceTags go on network interfaces and, of Spot machines, on the request
+	// for them, sorted by key. A machine on demand has no such request, and tags
+	// for one would make its launch fail.
 	InterfaceTags []Tag `json:"interfaceTags"`
+	Spot          bool  `json:"spot,omitempty"`
 }
 
 // Metadata are options of the instance metadata service; empty and zero leave
@@ -117,6 +121,7 @@ func (p Plan) template(image string, tags map[string]string, userData string) (T
 		PublicIP:        c.PublicIP,
 		IPv6:            ipv6 && c.Newer(),
 		InterfaceTags:   Tags(tags),
+		Spot:            p.CapacityType == label.Spot,
 	}
 	if data.Metadata.IPv6 == class.AsCluster {
 		data.Metadata.IPv6 = map[bool]string{true: "enabled", false: "disabled"}[ipv6]

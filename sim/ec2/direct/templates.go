@@ -92,6 +92,9 @@ func templateData(d *launch.TemplateData) ec2.TemplateData {
 	}
 	if len(d.InterfaceTags) > 0 {
 		out.TagSpecs = []ec2.TagSpec{{ResourceType: "network-interface", Tags: tags(d.InterfaceTags)}}
+		if d.Spot {
+			out.TagSpecs = append(out.TagSpecs, ec2.TagSpec{ResourceType: "spot-instances-request", Tags: tags(d.InterfaceTags)})
+		}
 	}
 	for _, b := range d.Devices {
 		out.Devices = append(out.Devices, blockDevice(b))
