@@ -14,6 +14,7 @@ type Metrics struct {
 	deleted  prometheus.Counter
 	latency  prometheus.Histogram
 	up       prometheus.Gauge
+	unwell   *prometheus.CounterVec
 }
 
 // NewMetrics makes the metrics and registers them.
@@ -27,8 +28,10 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Help: "Time from what a message tells of until it was received.", Buckets: []float64{1, 2, 5, 10, 20, 30, 60, 90, 120, 300, 600, 3600}}),
 		up: prometheus.NewGauge(prometheus.GaugeOpts{Name: "karpenter_interruption_queue_available",
 			Help: "1 while messages can be received from the interruption queue; 0 if they cannot, or none is set."}),
+		unwell: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "karpenter_interruption_instance_status_unhealthy_total",
+			Help: "Machines found out of order by the cloud's status checks, or with something planned for them, by kind."}, []string{"category"}),
 	}
-	reg.MustRegister(m.messages, m.deleted, m.latency, m.up)
+	reg.MustRegister(m.messages, m.deleted, m.latency, m.up, m.unwell)
 	return m
 }
 
@@ -45,6 +48,12 @@ func (m *Metrics) received(d cloud.Delivery, now time.Time) {
 func (m *Metrics) acknowledged(n int) {
 	if m != nil {
 		m.deleted.Add(float64(n))
+	}
+}
+
+func (m *Metrics) unhealthy(kind cloud.NoticeKind) {
+	if m != nil {
+		m.unwell.WithLabelValues(string(kind)).Inc()
 	}
 }
 

@@ -40,6 +40,9 @@ const (
 type Inbox interface {
 	Receive(ctx context.Context, queue string, wait time.Duration) ([]cloud.Delivery, error)
 	Acknowledge(ctx context.Context, queue string, list []cloud.Delivery) error
+	// Unwell are notices about machines that are out of order, or for which
+	// something is planned; they come again as long as that is so.
+	Unwell(ctx context.Context) ([]cloud.Notice, error)
 }
 
 // Controller acts on notices.
@@ -56,6 +59,7 @@ type Controller struct {
 
 	trouble string // as last said; empty: the queue works
 	retry   time.Duration
+	checks  checks
 }
 
 // Pass receives what is in the queue, acts on it, and returns when it wants to
@@ -220,12 +224,27 @@ func about(claim *v1.NodeClaim) client.Object {
 	return n
 }
 
-// Run passes until the context ends.
+// Run passes until the context ends. Status checks are looked at beside the queue,
+// as a call to the queue may wait.
 func (c *Controller) Run(ctx context.Context) error {
+	checked := make(chan struct{})
+	go func() {
+		defer close(checked)
+		c.loop(ctx, c.Check)
+	}()
+	c.loop(ctx, c.Pass)
+	<-checked
+	return nil
+}
+
+func (c *Controller) loop(ctx context.Context, pass func(context.Context) (time.Time, error)) {
 	for ctx.Err() == nil {
-		next, err := c.Pass(ctx)
+		next, err := pass(ctx)
 		if err != nil && ctx.Err() == nil {
 			c.Log.Error(err, "some notices could not be acted upon; they come again")
+		}
+		if next.IsZero() {
+			return
 		}
 		timer := time.NewTimer(next.Sub(c.Now()))
 		select {
@@ -234,5 +253,4 @@ func (c *Controller) Run(ctx context.Context) error {
 		}
 		timer.Stop()
 	}
-	return nil
 }

@@ -34,6 +34,8 @@ type stage struct {
 	broken  error // of the API server
 	events  []string
 	refused []cloud.OfferingKey
+	unwell  []cloud.Notice
+	hidden  error // instead of unwell
 	logged  []string
 	now     time.Time
 }
@@ -48,6 +50,8 @@ func (s *stage) Acknowledge(_ context.Context, _ string, list []cloud.Delivery) 
 	})
 	return nil
 }
+
+func (s *stage) Unwell(context.Context) ([]cloud.Notice, error) { return s.unwell, s.hidden }
 
 func (s *stage) Event(_ runtime.Object, _, reason, _ string) { s.events = append(s.events, reason) }
 
