@@ -25,6 +25,7 @@ type chaos struct {
 	fails, lost, crashes, moves int
 	late, dropped, repeated     int
 	slow, small                 int
+	closed                      []ec2.Subnet // that were deleted
 }
 
 // newChaos draws how wrong things go.
@@ -51,6 +52,7 @@ func (c *chaos) begin(until time.Time) {
 		return time.Duration(c.rng.IntN(50)) * time.Millisecond
 	}
 	c.cloud(until)
+	c.queue(until)
 	c.w.At(until, c.end)
 	for at := c.w.Now(); at.Before(until); at = at.Add(time.Duration(5+c.rng.IntN(120)) * time.Second) {
 		c.w.At(at, c.happen)
@@ -62,6 +64,8 @@ func (c *chaos) end() {
 	c.on = false
 	c.w.Late = nil
 	c.w.Cloud.Heal()
+	c.openSubnets()
+	c.settle()
 	for _, i := range c.w.Cloud.Instances() { // nobody leaves stopped machines lying about
 		if i.State == ec2.Stopped || i.State == ec2.Stopping {
 			c.w.must(c.w.Cloud.Terminate(i.ID))
@@ -171,7 +175,7 @@ func (c *chaos) happen() {
 	if !c.on || p == nil {
 		return
 	}
-	switch c.rng.IntN(8) {
+	switch c.rng.IntN(14) {
 	case 0:
 		c.instance()
 	case 1:
@@ -193,6 +197,16 @@ func (c *chaos) happen() {
 		}
 	case 5:
 		c.template()
+	case 6, 7:
+		c.message()
+	case 8:
+		c.class()
+	case 9:
+		c.images()
+	case 10:
+		c.closeSubnet()
+	case 11:
+		c.pool()
 	}
 }
 

@@ -43,18 +43,12 @@ const (
 
 // Play plays the day. With every change up to a tenth of the pods come or go.
 func (d Day) Play() DayResult {
-	w := newWorld(d.Seed, "")
+	w := newWorld(d.Seed, "", shape{Consolidate: d.Consolidate})
 	w.chaos = newChaos(w)
 	w.rules.limit = math.MaxInt64
-	p := w.pool()
+	p := w.provisioner()
 	p.Spec.Limits.Resources[corev1.ResourceCPU] = *resource.NewQuantity(int64(d.Nodes)*8, resource.DecimalSI)
 	p.Spec.Requirements = append(p.Spec.Requirements, v1alpha5.Requirement{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"m5.large"}})
-	p.Spec.TTLSecondsAfterEmpty, p.Spec.Consolidation = nil, nil
-	if ttl := int64(30); d.Consolidate {
-		p.Spec.Consolidation = &v1alpha5.Consolidation{Enabled: new(true)}
-	} else {
-		p.Spec.TTLSecondsAfterEmpty = &ttl
-	}
 	w.must(w.kube.Update(ctx, p))
 	var out DayResult
 	size := d.Nodes

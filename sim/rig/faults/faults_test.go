@@ -1,16 +1,26 @@
 package faults
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"karpenter/sim/rig"
 )
 
+// sample is how much of something is tried: less with the race detector, which
+// makes everything many times slower, and looks for another kind of fault.
+func sample(usual, raced int) int {
+	if raceDetector {
+		return raced
+	}
+	return usual
+}
+
 // A sample of what `make faults` does.
 func TestHistories(t *testing.T) {
 	n := uint64(25)
 	if testing.Short() {
-		n = 5
+		n = uint64(sample(5, 2))
 	}
 	for seed := range n {
 		if r := Run(seed, "", false); len(r.Broken) > 0 {
@@ -20,7 +30,7 @@ func TestHistories(t *testing.T) {
 }
 
 func TestTheSameSeedGivesTheSameHistory(t *testing.T) {
-	for _, seed := range []uint64{2, 9} {
+	for _, seed := range []uint64{2, 9}[:sample(2, 1)] {
 		a, b := Run(seed, "", true), Run(seed, "", true)
 		for i := range max(len(a.Timeline), len(b.Timeline)) {
 			if i >= len(a.Timeline) || i >= len(b.Timeline) || a.Timeline[i] != b.Timeline[i] {
@@ -32,7 +42,7 @@ func TestTheSameSeedGivesTheSameHistory(t *testing.T) {
 
 // What is planted is found: the rules can be broken.
 func TestPlantedFaultsAreFound(t *testing.T) {
-	for _, plant := range rig.Plants() {
+	for _, plant := range rig.Plants()[:sample(len(rig.Plants()), 1)] {
 		found := false
 		for seed := uint64(1000); seed < 1200 && !found; seed++ {
 			found = len(Run(seed, plant, false).Broken) > 0
@@ -52,7 +62,7 @@ func TestCrashPoints(t *testing.T) {
 		}
 		step := 11 // `make faults` takes all of them
 		if testing.Short() {
-			step = 50
+			step = sample(50, 300)
 		}
 		for n := 1; n <= calls; n += step {
 			for _, after := range []bool{false, true} {
@@ -62,5 +72,28 @@ func TestCrashPoints(t *testing.T) {
 			}
 		}
 		t.Logf("%s: %d calls", s, calls)
+	}
+}
+
+// Histories of every kind are drawn: each kind of pool, and everything that
+// people and the cloud do.
+func TestHistoriesAreOfEveryKind(t *testing.T) {
+	kinds := map[string]int{}
+	for seed := range uint64(100) {
+		s := draw(rand.New(rand.NewPCG(seed, 0x7368617065)))
+		for what, is := range map[string]bool{"nodepool": s.NodePool, "provisioner": !s.NodePool, "spot with queue": s.Spot && s.Queue, "expiry": s.NodePool && s.Expire > 0,
+			"deadline": s.NodePool && s.Grace > 0, "budgets": s.NodePool && len(s.Budgets) > 1, "drift of provisioners": !s.NodePool && s.Drift} {
+			if is {
+				kinds[what]++
+			}
+		}
+	}
+	for what, n := range kinds {
+		if n < 10 {
+			t.Errorf("%s: %d of 100", what, n)
+		}
+	}
+	if len(kinds) != 7 {
+		t.Errorf("got %v", kinds)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	karpv1 "karpenter/api/v1"
 	"karpenter/internal/aws/launch"
 	"karpenter/internal/core/label"
+	"karpenter/internal/kube/dialect"
 	"karpenter/internal/scenario/cases"
 	"karpenter/sim/ec2"
 	"karpenter/sim/rig"
@@ -26,6 +27,8 @@ const (
 	// runsWithin is how long a pod that has a place may take to run once the
 	// faults are over: longer than a machine that never joins is waited for.
 	runsWithin = 40 * time.Minute
+	// mostSkew is how wrong the clock of a process may be.
+	mostSkew = 2 * time.Minute
 )
 
 // rules are what must be true, with what has been seen.
@@ -33,6 +36,7 @@ type rules struct {
 	w       *world
 	Broken  []string
 	tokens  map[string]string    // token of a launch → instance
+	due     map[string]bool      // pods that may be deleted: their node's end has come
 	alone   map[string]time.Time // instance without a record → since when
 	looked  time.Time
 	version uint64 // of the API server when it was last looked at
@@ -43,7 +47,7 @@ type rules struct {
 }
 
 func newRules(w *world) *rules {
-	return &rules{w: w, tokens: map[string]string{}, alone: map[string]time.Time{}, limit: limitCPU}
+	return &rules{w: w, tokens: map[string]string{}, due: map[string]bool{}, alone: map[string]time.Time{}, limit: limitCPU}
 }
 
 func (r *rules) broken(format string, args ...any) {
@@ -81,6 +85,8 @@ func (r *rules) call(c rig.Call) {
 		}
 	case c.Name == "create Pod/eviction":
 		r.evicted(c.About)
+	case c.Name == "delete Pod":
+		r.ends(c.About)
 	}
 }
 
@@ -97,19 +103,34 @@ func (r *rules) evicted(about string) {
 	if len(parts) != 3 || r.w.kube.Get(ctx, client.ObjectKey{Namespace: parts[1], Name: parts[2]}, p) != nil {
 		return
 	}
-	if p.Annotations["karpenter.sh/do-not-evict"] == "true" && !r.announced(p.Spec.NodeName) {
+	if _, announced := r.end(p.Spec.NodeName); p.Annotations["karpenter.sh/do-not-evict"] == "true" && !announced {
 		r.broken("pod %s/%s is evicted, which has do-not-evict", p.Namespace, p.Name)
 	}
 }
 
-// announced reports whether the end of a node has been announced.
-func (r *rules) announced(node string) bool {
+// ends notes that a pod is deleted because the end of its node has been announced,
+// and has come but for the pod's own grace and a wrong clock.
+func (r *rules) ends(about string) {
+	name := strings.TrimPrefix(about, "Pod/")
+	namespace, pod, _ := strings.Cut(name, "/")
+	p := &corev1.Pod{}
+	if r.w.kube.Get(ctx, client.ObjectKey{Namespace: namespace, Name: pod}, p) != nil || p.Spec.TerminationGracePeriodSeconds == nil {
+		return
+	}
+	if end, ok := r.end(p.Spec.NodeName); ok && !r.w.Now().Before(end.Add(-time.Duration(*p.Spec.TerminationGracePeriodSeconds)*time.Second-mostSkew)) {
+		r.due[name] = true
+	}
+}
+
+// end is when a node ends, if that has been announced.
+func (r *rules) end(node string) (time.Time, bool) {
 	for _, c := range r.claimsNow() {
-		if c.Status.NodeName == node && c.Annotations["karpenter.sh/nodeclaim-termination-timestamp"] != "" {
-			return true
+		if text := c.Annotations[dialect.AnnotationTerminationTimestamp]; c.Status.NodeName == node && text != "" {
+			at, err := time.Parse(time.RFC3339, text)
+			return at, err == nil
 		}
 	}
-	return false
+	return time.Time{}, false
 }
 
 func (r *rules) claimsNow() []karpv1.NodeClaim {
@@ -122,7 +143,7 @@ func (r *rules) claimsNow() []karpv1.NodeClaim {
 func (r *rules) look() {
 	events := r.w.Log.Events
 	for ; r.deleted < len(events); r.deleted++ {
-		if e := events[r.deleted]; e.Kind == cases.PodDeleted {
+		if e := events[r.deleted]; e.Kind == cases.PodDeleted && !r.due[e.Subject] {
 			r.broken("pod %s is deleted, not evicted", e.Subject)
 		}
 	}

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"karpenter/sim/rig"
@@ -28,7 +29,7 @@ type Result struct {
 
 // Run makes the history of a seed.
 func Run(seed uint64, plant rig.Plant, timeline bool) Result {
-	w := newWorld(seed, plant)
+	w := newWorld(seed, plant, draw(rand.New(rand.NewPCG(seed, 0x7368617065))))
 	w.Log.Keep = timeline
 	w.chaos = newChaos(w)
 	w.Intercept(w.chaos.call)
@@ -46,7 +47,7 @@ func Run(seed uint64, plant rig.Plant, timeline bool) Result {
 			w.rules.Broken = append(w.rules.Broken, moving...)
 		}
 	}
-	return Result{Seed: seed, Broken: w.rules.Broken, Launches: w.rules.started, Story: w.chaos.String(), Timeline: w.Log.Lines}
+	return Result{Seed: seed, Broken: w.rules.Broken, Launches: w.rules.started, Story: w.shape.String() + "; " + w.chaos.String(), Timeline: w.Log.Lines}
 }
 
 // workload draws what is wanted of the cluster over time.

@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -19,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	awsv1alpha1 "karpenter/api/aws/v1alpha1"
 	"karpenter/api/v1alpha5"
 	"karpenter/internal/aws"
 	"karpenter/internal/aws/catalog"
@@ -48,24 +48,29 @@ type world struct {
 	seen uint64
 
 	rules *rules
+	shape shape
 	down  map[string]bool // nodes whose kubelet is gone
 	chaos *chaos
 }
 
 // newWorld makes a cluster with a pool, a cloud with a few types, and nothing
 // that runs.
-func newWorld(seed uint64, plant rig.Plant) *world {
-	w := &world{rng: rand.New(rand.NewPCG(seed, 0x6661756c74)), down: map[string]bool{}}
+func newWorld(seed uint64, plant rig.Plant, s shape) *world {
+	w := &world{rng: rand.New(rand.NewPCG(seed, 0x6661756c74)), down: map[string]bool{}, shape: s}
 	set := settings.Default()
-	set.ClusterName = clusterName
+	set.ClusterName, set.DriftEnabled = clusterName, s.Drift
+	if s.Queue {
+		set.InterruptionQueue = queueName
+	}
 	region := region()
 	w.Rig = rig.New(rig.Options{
 		Seed: seed, Start: start, Settings: set, Shuffle: true,
 		Cloud: ec2.Options{Region: "us-west-2", Zones: zones, World: &region, Lag: time.Duration(w.rng.IntN(4)) * time.Second},
-		Shared: aws.Settings{Cluster: launch.Cluster{Name: clusterName, Endpoint: "https://api.test", CABundle: "Y2E=", Version: "1.33",
+		Shared: aws.Settings{Cluster: launch.Cluster{Name: clusterName, Endpoint: "https://api.test", CABundle: "Y2E=", Version: "1.33", ServiceCIDR: netip.MustParsePrefix("10.100.0.0/16"),
 			DefaultInstanceProfile: "node-profile", ENILimitedPodDensity: true}, VMMemoryOverheadPercent: set.VMMemoryOverheadPercent},
 	})
 	w.Plant = plant
+	w.Cloud.AddQueue(queueName)
 	w.kube = w.Kube.Client("world")
 	w.rules = newRules(w)
 	w.Cloud.Subscribe(w.machineChanged)
@@ -136,7 +141,7 @@ var zones = []string{"us-west-2a", "us-west-2b", "us-west-2c"}
 func region() ec2.World {
 	w := ec2.World{VPCs: []ec2.VPC{{ID: "vpc-1", CIDR: "10.0.0.0/8"}}}
 	w.Images, w.Parameters = ec2.StandardImages()
-	tags := ec2.Tags{"faults": "true"}
+	tags := ec2.Tags(selected)
 	for i, z := range zones {
 		w.Subnets = append(w.Subnets, ec2.Subnet{ID: "subnet-" + z, VPC: "vpc-1", Zone: z, CIDR: fmt.Sprintf("10.%d.0.0/16", i+1), Tags: tags})
 	}
@@ -163,22 +168,10 @@ const limitCPU = 200
 
 // furnish makes the pool and what goes with it.
 func (w *world) furnish() {
-	age := metav1.NewTime(start.Add(-time.Hour))
 	for _, ns := range []string{"default", "kube-system"} {
 		w.must(w.Kube.Import(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
 	}
-	t := &awsv1alpha1.AWSNodeTemplate{ObjectMeta: metav1.ObjectMeta{Name: "main", CreationTimestamp: age}}
-	t.Spec.SubnetSelector, t.Spec.SecurityGroupSelector = map[string]string{"faults": "true"}, map[string]string{"faults": "true"}
-	p := &v1alpha5.Provisioner{ObjectMeta: metav1.ObjectMeta{Name: "main", CreationTimestamp: age}}
-	p.Spec.ProviderRef = &v1alpha5.ProviderRef{Name: "main"}
-	p.Spec.Limits = &v1alpha5.Limits{Resources: corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(limitCPU, resource.DecimalSI)}}
-	ttl := int64(30)
-	if w.rng.IntN(2) == 0 {
-		p.Spec.TTLSecondsAfterEmpty = &ttl
-	} else {
-		p.Spec.Consolidation = &v1alpha5.Consolidation{Enabled: new(true)}
-	}
-	w.must(w.Kube.Import(t, p))
+	w.must(w.Kube.Import(w.shape.objects(corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(limitCPU, resource.DecimalSI)})...))
 	daemon := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "agent"}}
 	daemon.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "agent"}}
 	daemon.Spec.Template = template("agent", 100)
@@ -223,11 +216,15 @@ func (w *world) scale(name string, replicas int32) {
 	w.must(w.kube.Update(ctx, d))
 }
 
-// pool is the pool as it is now.
-func (w *world) pool() *v1alpha5.Provisioner {
-	p := &v1alpha5.Provisioner{}
-	w.must(w.kube.Get(ctx, client.ObjectKey{Name: "main"}, p))
-	return p
+const poolName = "main" // and that of its class
+
+// provisioner is the pool as it is now.
+func (w *world) provisioner() *v1alpha5.Provisioner { return read(w, &v1alpha5.Provisioner{}) }
+
+// read reads the pool, or its class.
+func read[T client.Object](w *world, o T) T {
+	w.must(w.kube.Get(ctx, client.ObjectKey{Name: poolName}, o))
+	return o
 }
 
 // machineChanged makes machines nodes, unless something is wrong with them.

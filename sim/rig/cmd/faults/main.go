@@ -7,11 +7,16 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"sync"
 
+	"karpenter/bench/problem"
 	"karpenter/sim/rig"
 	"karpenter/sim/rig/faults"
 )
+
+// mostShown is how many broken rules of a history are shown.
+const mostShown = 5
 
 func main() {
 	n := flag.Uint64("n", 200, "number of histories")
@@ -20,6 +25,7 @@ func main() {
 	verbose := flag.Bool("v", false, "print everything that happened (with -n 1)")
 	sweep := flag.Bool("sweep", false, "let the process die at every call of the main scenarios instead")
 	flag.Parse()
+	debug.SetGCPercent(400) // memory is not short here
 	if *sweep {
 		os.Exit(crashPoints())
 	}
@@ -33,8 +39,11 @@ func main() {
 		}
 		violations++
 		fmt.Fprintf(os.Stderr, "seed %d (%s):\n", r.Seed, r.Story)
-		for _, b := range r.Broken {
+		for _, b := range r.Broken[:min(len(r.Broken), mostShown)] {
 			fmt.Fprintln(os.Stderr, "  ", b)
+		}
+		if more := len(r.Broken) - mostShown; more > 0 {
+			fmt.Fprintln(os.Stderr, "   and", more, "more")
 		}
 	}
 	out, err := json.Marshal(map[string]any{"histories": *n, "violations": violations})
@@ -42,6 +51,7 @@ func main() {
 		panic(err) // two numbers
 	}
 	fmt.Println(string(out))
+	fmt.Fprintf(os.Stderr, "%.1f CPU minutes\n", problem.Measure().CPU/60)
 	if violations > 0 {
 		fmt.Fprintln(os.Stderr, "play one again with: go run ./sim/rig/cmd/faults -n 1 -v -seed N")
 		os.Exit(1)
@@ -65,6 +75,7 @@ func crashPoints() (code int) {
 		}
 	}
 	fmt.Printf("{\"crashPoints\":%d,\"violations\":%d}\n", points, violations)
+	fmt.Fprintf(os.Stderr, "%.1f CPU minutes\n", problem.Measure().CPU/60)
 	return min(violations, 1)
 }
 
