@@ -11,12 +11,14 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"karpenter/internal/assembly"
+	"karpenter/internal/census"
 	"karpenter/internal/settings"
 )
 
@@ -24,7 +26,12 @@ import (
 // if asked for, profiles) and health. They run on every replica.
 func serve(mgr manager.Manager, proc settings.Process, dog *watchdog, all *assembly.Assembly, log logr.Logger) error {
 	m := http.NewServeMux()
-	m.Handle("/metrics", promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
+	var gather prometheus.Gatherer = metrics.Registry
+	if proc.OldNames {
+		gather = census.Older{Gatherer: gather}
+	}
+	// What can be counted is published, whatever else fails.
+	m.Handle("/metrics", promhttp.HandlerFor(gather, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
 	m.Handle("/journal", all.Journal)
 	m.HandleFunc("/world", all.ServeWorld)
 	if proc.Profiling {

@@ -44,7 +44,7 @@ func wire(ctx context.Context, mgr manager.Manager, proc settings.Process, live 
 		Kinds:  facts.kinds,
 		Client: mgr.GetClient(), Cache: mgr.GetCache(), Live: mgr.GetAPIReader(),
 		AWS: api, Inbox: aws.NewInbox(api, time.Now), Cloud: facts.aws, Settings: live.Get,
-		Events: events, Metrics: metrics.Registry, Watch: dog.begin, Now: time.Now, Log: log,
+		Events: events, Metrics: metrics.Registry, PerObject: proc.PerObject, Watch: dog.begin, Now: time.Now, Log: log,
 	})
 	for _, r := range all.Reconcilers {
 		if err := r.SetupWithManager(mgr); err != nil {
@@ -52,7 +52,7 @@ func wire(ctx context.Context, mgr manager.Manager, proc settings.Process, live 
 		}
 	}
 	for _, run := range []manager.RunnableFunc{
-		func(ctx context.Context) error { return runPlanner(ctx, mgr, all.Planner, facts.kinds) },
+		func(ctx context.Context) error { return runPlanner(ctx, mgr, all, facts.kinds) },
 		all.Garbage.Run,
 		all.Catalog.Run,
 		all.Notices.Run,
@@ -80,11 +80,11 @@ func (f onEach) Start(ctx context.Context) error { return f(ctx) }
 func (onEach) NeedLeaderElection() bool { return false }
 
 // runPlanner tells the planner of changes, and runs it.
-func runPlanner(ctx context.Context, mgr manager.Manager, p *planner.Planner, pools []dialect.Dialect) error {
+func runPlanner(ctx context.Context, mgr manager.Manager, all *assembly.Assembly, pools []dialect.Dialect) error {
 	tell := toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { p.Notice(nil, object(o)) },
-		UpdateFunc: func(old, o any) { p.Notice(object(old), object(o)) },
-		DeleteFunc: func(o any) { p.Notice(object(o), nil) },
+		AddFunc:    func(o any) { all.Notice(nil, object(o)) },
+		UpdateFunc: func(old, o any) { all.Notice(object(old), object(o)) },
+		DeleteFunc: func(o any) { all.Notice(object(o), nil) },
 	}
 	for _, kind := range planner.Watched(pools...) {
 		informer, err := mgr.GetCache().GetInformer(ctx, kind)
@@ -95,7 +95,7 @@ func runPlanner(ctx context.Context, mgr manager.Manager, p *planner.Planner, po
 			return fmt.Errorf("watching %T: %w", kind, err)
 		}
 	}
-	return p.Run(ctx)
+	return all.Planner.Run(ctx)
 }
 
 // object unwraps what an informer hands out; nil for what it has lost track of.

@@ -8,6 +8,7 @@ package assembly
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"karpenter/internal/aws"
+	"karpenter/internal/census"
 	"karpenter/internal/controller/adopt"
 	"karpenter/internal/controller/catalog"
 	"karpenter/internal/controller/claim"
@@ -62,6 +64,8 @@ type Parts struct {
 	Settings func() settings.Settings
 	Events   event.Recorder
 	Metrics  prometheus.Registerer
+	// PerObject publishes metrics with a series for each node and pod.
+	PerObject bool
 	// Watch notes that a pass of a loop begins, and returns what to call at its
 	// end.
 	Watch func(pass string) (end func())
@@ -80,7 +84,29 @@ type Assembly struct {
 	Catalog     *catalog.Controller
 	Notices     *notice.Controller // nil: nobody listens
 
-	parts Parts
+	parts   Parts
+	moments *census.Moments
+}
+
+// Notice tells of a change that a watch has shown, to whoever counts and to the
+// planner; see [planner.Planner.Notice] for arguments and answer.
+func (a *Assembly) Notice(before, after client.Object) bool {
+	a.moments.Notice(before, after)
+	return a.Planner.Notice(before, after)
+}
+
+// remembered is a mirror that keeps the last snapshot for those who count.
+type remembered struct {
+	*mirror.Mirror
+	last atomic.Pointer[world.Snapshot]
+}
+
+func (r *remembered) View(ctx context.Context, now time.Time, policy world.Policy, nominationWindow time.Duration) (*mirror.View, error) {
+	v, err := r.Mirror.View(ctx, now, policy, nominationWindow)
+	if err == nil {
+		r.last.Store(v.Snapshot)
+	}
+	return v, err
 }
 
 // Indexes tells a cache by what its objects are looked up.
@@ -106,12 +132,15 @@ func New(p Parts) *Assembly {
 		return c
 	}, p.Kinds...)
 	counts := planner.NewMetrics(p.Metrics)
+	kept := &remembered{Mirror: look}
+	p.Metrics.MustRegister(&census.Census{Last: kept.last.Load, PerObject: p.PerObject})
 	a := &Assembly{
 		parts:    p,
+		moments:  census.NewMoments(p.Metrics, p.Now),
 		Provider: provider,
 		Journal:  history,
 		Planner: &planner.Planner{
-			Mirror: look, Ledger: book, Client: p.Client, Events: events, Journal: history, Settings: p.Settings,
+			Mirror: kept, Ledger: book, Client: p.Client, Events: events, Journal: history, Settings: p.Settings,
 			Now: p.Now, Metrics: counts, Log: p.Log.WithName("planner"), Watch: p.Watch,
 		},
 		Garbage: &gc.Controller{Ledger: book, Live: p.Live, Cloud: cloud, Events: events, Disrupted: counts.Disrupted, Sweep: sweep(provider, p.Client), Now: p.Now},

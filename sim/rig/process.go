@@ -28,13 +28,15 @@ type Process struct {
 	name string
 	dead bool
 
-	All     *assembly.Assembly
-	clients []*kube.Client
-	cache   *kube.Cache
-	cloud   *face
-	log     logr.Logger
-	parts   []part
-	planner *loop
+	All *assembly.Assembly
+	// Registry holds its metrics, with those of each object.
+	Registry *prometheus.Registry
+	clients  []*kube.Client
+	cache    *kube.Cache
+	cloud    *face
+	log      logr.Logger
+	parts    []part
+	planner  *loop
 	// skew is how wrong its clock is.
 	skew time.Duration
 }
@@ -42,7 +44,7 @@ type Process struct {
 // Start starts the controller; what it knows it reads from the world.
 func (r *Rig) Start() *Process {
 	r.serial++
-	p := &Process{rig: r, name: fmt.Sprintf("karpenter-%d", r.serial)}
+	p := &Process{rig: r, name: fmt.Sprintf("karpenter-%d", r.serial), Registry: prometheus.NewRegistry()}
 	p.log = logr.New(&sink{p: p})
 	p.cache = r.Kube.Cache(p.name)
 	p.cloud = &face{p: p, to: direct.New(r.Cloud)}
@@ -55,7 +57,7 @@ func (r *Rig) Start() *Process {
 		Client: cached, Cache: p.cache, Live: live,
 		AWS: p.cloud, Inbox: aws.NewInbox(p.cloud, p.now), Cloud: func(context.Context) (aws.Settings, error) { return r.opt.Shared, nil },
 		Settings: func() settings.Settings { return r.opt.Settings },
-		Events:   recorder{p}, Metrics: prometheus.NewRegistry(), Now: p.now, Log: p.log,
+		Events:   recorder{p}, Metrics: p.Registry, PerObject: true, Now: p.now, Log: p.log,
 	})
 	p.parts = []part{&delivery{p: p}}
 	p.loops()
@@ -81,7 +83,7 @@ func (p *Process) loops() {
 	)
 	for _, kind := range planner.Watched() {
 		p.handle(kind, func(old, now client.Object) {
-			if p.All.Planner.Notice(old, now) {
+			if p.All.Notice(old, now) {
 				p.planner.at = p.rig.clock
 			}
 		})

@@ -269,7 +269,7 @@ func (c *Controller) release(ctx context.Context, p *pass, step lifecycle.DrainS
 		c.forget(p.node.Name)
 		if released {
 			took := c.Now().Sub(p.node.DeletionTimestamp.Time)
-			c.Metrics.nodeGone(pool(p.node), took)
+			c.Metrics.nodeGone(pool(p.node), c.Now().Sub(p.node.CreationTimestamp.Time), took)
 			log.FromContext(ctx).Info("node is gone", "node", p.node.Name, "after", took.Round(time.Second).String())
 		}
 	}

@@ -59,6 +59,7 @@ func (c *Controller) evict(ctx context.Context, p *pass, step lifecycle.DrainSte
 			ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
 			DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}},
 		})
+		c.Metrics.evicted(err)
 		switch {
 		case err == nil:
 			c.Events.Event(pod, corev1.EventTypeNormal, "Evicted", fmt.Sprintf("node %s is being removed", p.node.Name))
