@@ -169,9 +169,8 @@ func TestKeepsOffItsOwnMachines(t *testing.T) {
 // later are variables of the v1 chart that the process does not read yet; they
 // have no effect.
 var later = []string{
-	"AMI_REFRESH_INTERVAL", "AWS_FEATURE_GATES", "CLUSTER_CA_BUNDLE", "CPU_REQUESTS", "DISABLE_CLUSTER_STATE_OBSERVABILITY",
-	"DISABLE_DRY_RUN", "EKS_CONTROL_PLANE", "ENABLE_ZONAL_SHIFT", "IGNORE_DRA_REQUESTS", "LOG_ERROR_OUTPUT_PATHS",
-	"LOG_OUTPUT_PATHS", "PREFERENCE_POLICY", "RESERVED_ENIS", "SUBNET_REFRESH_INTERVAL",
+	"AWS_FEATURE_GATES", "CPU_REQUESTS", "DISABLE_CLUSTER_STATE_OBSERVABILITY", "ENABLE_ZONAL_SHIFT",
+	"IGNORE_DRA_REQUESTS", "LOG_ERROR_OUTPUT_PATHS", "LOG_OUTPUT_PATHS",
 }
 
 // TestProcessUnderstandsItsEnvironment: every variable of the container is read

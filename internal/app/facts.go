@@ -182,7 +182,8 @@ func (f *facts) aws(context.Context) (aws.Settings, error) {
 			Name: s.ClusterName, Endpoint: endpoint, CABundle: ca, DNS: f.dns, Version: f.kube,
 			DefaultInstanceProfile: s.DefaultInstanceProfile, Tags: s.Tags, ENILimitedPodDensity: s.EnableENILimitedPodDensity,
 		},
-		PodENI: s.EnablePodENI, VMMemoryOverheadPercent: s.VMMemoryOverheadPercent, IsolatedVPC: s.IsolatedVPC,
+		PodENI: s.EnablePodENI, VMMemoryOverheadPercent: s.VMMemoryOverheadPercent, IsolatedVPC: s.IsolatedVPC, ReservedENIs: s.ReservedENIs,
+		ImagesLast: s.AMIRefresh, SubnetsLast: s.SubnetRefresh, EKSControlPlane: s.EKSControlPlane, DisableDryRun: s.DisableDryRun,
 	}, nil
 }
 

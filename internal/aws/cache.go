@@ -100,6 +100,13 @@ func (c *cache[V]) put(key string, value V) cached[V] {
 	return a
 }
 
+// keep sets how long answers that come from now on are believed.
+func (c *cache[V]) keep(last time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = last
+}
+
 // forget makes the next caller ask anew.
 func (c *cache[V]) forget(key string) {
 	c.mu.Lock()

@@ -10,7 +10,6 @@ package aws
 
 import (
 	"context"
-	"net/netip"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -27,7 +26,7 @@ import (
 const (
 	typesLast  = 5 * time.Minute
 	placesLast = time.Minute
-	pricesLast = 12 * time.Hour
+	pricesLast  = 12 * time.Hour
 )
 
 // Provider buys machines in one region. Its methods may be called by several
@@ -45,11 +44,12 @@ type Provider struct {
 	// imageLists are answers of DescribeImages.
 	imageLists *cache[[]launch.Image]
 	parameter  *cache[string]
-	cidr       *cache[netip.Prefix]
-	profiles   *cache[string]
-	prices     *priceTable
-	shelf      *shelf
-	observed   *observed
+	// clusters are answers of EKS; the zero value where it did not answer.
+	clusters *cache[launch.EKSCluster]
+	profiles *cache[string]
+	prices   *priceTable
+	shelf    *shelf
+	observed *observed
 
 	unavailable *cloud.Unavailable
 	// closed subnets had no free address; templates are known to exist, and
@@ -99,6 +99,15 @@ type Settings struct {
 	VMMemoryOverheadPercent float64
 	// IsolatedVPC: the price list cannot be reached.
 	IsolatedVPC bool
+	// ImagesLast and SubnetsLast are how long answers about them are believed; less
+	// than a minute: a minute.
+	ImagesLast  time.Duration
+	SubnetsLast time.Duration
+	// EKSControlPlane: the version of Kubernetes is what EKS tells, as soon as it
+	// does.
+	EKSControlPlane bool
+	// DisableDryRun: the rights to launch are not tried out.
+	DisableDryRun bool
 }
 
 // Classes looks up and reads the class of a pool.
@@ -122,7 +131,7 @@ func New(c Config) *Provider {
 		groups:      newCache[[]launch.SecurityGroup](placesLast, c.Now),
 		imageLists:  newCache[[]launch.Image](placesLast, c.Now),
 		parameter:   newCache[string](placesLast, c.Now),
-		cidr:        newCache[netip.Prefix](placesLast, c.Now),
+		clusters:    newCache[launch.EKSCluster](placesLast, c.Now),
 		profiles:    newCache[string](profilesLast, c.Now),
 		prices:      newPriceTable(c.API.Region()),
 		shelf:       &shelf{catalogs: map[string]shelved{}},
@@ -158,9 +167,19 @@ func (p *Provider) look(ctx context.Context, ref world.ClassRef) (Settings, clas
 	if err != nil {
 		return Settings{}, class.Class{}, err
 	}
+	p.imageLists.keep(max(placesLast, s.ImagesLast))
+	p.parameter.keep(max(placesLast, s.ImagesLast))
+	p.subnets.keep(max(placesLast, s.SubnetsLast))
 	c, err := p.classes.Class(ctx, ref)
-	if f, _ := family.Named(c.Family); f.Format == family.NodeConfig {
-		s.Cluster.ServiceCIDR = p.serviceCIDR(ctx, &s.Cluster)
+	f, _ := family.Named(c.Family)
+	if cl := &s.Cluster; s.EKSControlPlane || f.Format == family.NodeConfig && !cl.ServiceCIDR.IsValid() {
+		known := p.cluster(ctx, cl.Name)
+		if !cl.ServiceCIDR.IsValid() { // of others than EKS it is worked out from the address of the DNS service
+			cl.ServiceCIDR = known.ServiceCIDR
+		}
+		if s.EKSControlPlane && known.Version != "" {
+			cl.Version = known.Version
+		}
 	}
 	if c.Newer() { // these settings are gone
 		s.PodENI, s.Cluster.ENILimitedPodDensity = true, true
@@ -168,21 +187,15 @@ func (p *Provider) look(ctx context.Context, ref world.ClassRef) (Settings, clas
 	return s, c, err
 }
 
-// serviceCIDR is where the addresses of Services are, as far as EKS knows. Of
-// other clusters it is worked out from the address of the DNS service.
-func (p *Provider) serviceCIDR(ctx context.Context, cl *launch.Cluster) netip.Prefix {
-	if cl.ServiceCIDR.IsValid() {
-		return cl.ServiceCIDR
-	}
-	got, err := p.cidr.get(ctx, cl.Name, func(ctx context.Context) (netip.Prefix, error) {
-		c, err := p.api.Cluster(ctx, cl.Name)
-		if err != nil {
-			return netip.Prefix{}, nil // it is asked again in a while, not by everybody
+// cluster is what EKS knows about the cluster; the zero value if it never
+// answered. It is asked again in a while then, not by everybody.
+func (p *Provider) cluster(ctx context.Context, name string) launch.EKSCluster {
+	got, _ := p.clusters.get(ctx, name, func(ctx context.Context) (launch.EKSCluster, error) {
+		c, err := p.api.Cluster(ctx, name)
+		if _, before := p.clusters.have(name); err != nil && !before {
+			return launch.EKSCluster{}, nil
 		}
-		return c.ServiceCIDR, nil
+		return c, err
 	})
-	if err != nil {
-		return netip.Prefix{}
-	}
 	return got.value
 }

@@ -71,6 +71,22 @@ var options = []option{
 		boolean(func(s *Settings) *bool { return &s.IsolatedVPC })},
 	{"aws.vmMemoryOverheadPercent", []string{"VM_MEMORY_OVERHEAD_PERCENT"}, "0.075", "fraction of memory hidden by the hypervisor (0.075 = 7.5 %)",
 		fraction(func(s *Settings) *float64 { return &s.VMMemoryOverheadPercent })},
+	{"aws.reservedENIs", []string{"RESERVED_ENIS"}, "0", "network interfaces of each machine that carry no pods",
+		func(s *Settings, v string) error {
+			n, err := whole(v, 1000)
+			if err == nil {
+				s.ReservedENIs = int64(n)
+			}
+			return err
+		}},
+	{"aws.amiRefreshInterval", []string{"AMI_REFRESH_INTERVAL"}, "1m", "how long answers about images are believed, at least 1m",
+		interval(func(s *Settings) *time.Duration { return &s.AMIRefresh })},
+	{"aws.subnetRefreshInterval", []string{"SUBNET_REFRESH_INTERVAL"}, "1m", "how long answers about subnets are believed, at least 1m",
+		interval(func(s *Settings) *time.Duration { return &s.SubnetRefresh })},
+	{"aws.eksControlPlane", []string{"EKS_CONTROL_PLANE"}, "false", "take the version of Kubernetes from EKS, not from the API server",
+		boolean(func(s *Settings) *bool { return &s.EKSControlPlane })},
+	{"aws.disableDryRun", []string{"DISABLE_DRY_RUN"}, "false", "do not try out whether the rights to launch are there",
+		boolean(func(s *Settings) *bool { return &s.DisableDryRun })},
 	{"aws.nodeNameConvention", nil, "ip-name", "no effect: nodes name themselves when they join; ip-name or resource-name",
 		func(s *Settings, v string) error {
 			if v != "ip-name" && v != "resource-name" {
@@ -213,6 +229,18 @@ func duration(field func(*Settings) *time.Duration) func(*Settings, string) erro
 		d, err := time.ParseDuration(v)
 		if err != nil || d <= 0 {
 			return fmt.Errorf("must be a duration greater than 0, such as 10s, not %q", v)
+		}
+		*field(s) = d
+		return nil
+	}
+}
+
+// interval is a duration of a minute at least.
+func interval(field func(*Settings) *time.Duration) func(*Settings, string) error {
+	return func(s *Settings, v string) error {
+		d, err := time.ParseDuration(v)
+		if err != nil || d < time.Minute {
+			return fmt.Errorf("must be a duration of 1m or more, such as 5m, not %q", v)
 		}
 		*field(s) = d
 		return nil

@@ -31,6 +31,16 @@ type Settings struct {
 	// VMMemoryOverheadPercent is the fraction (0.075 = 7.5 %) of a type's
 	// memory that is not seen by its operating system.
 	VMMemoryOverheadPercent float64
+	// ReservedENIs are network interfaces of each machine that carry no pods.
+	ReservedENIs int64
+	// AMIRefresh and SubnetRefresh are how long answers about images and subnets
+	// are believed, at least a minute.
+	AMIRefresh    time.Duration
+	SubnetRefresh time.Duration
+	// EKSControlPlane: the version of Kubernetes is that which EKS tells.
+	EKSControlPlane bool
+	// DisableDryRun: the rights to launch are not tried out.
+	DisableDryRun bool
 
 	// NominationLead is how long after nominating its pods a node is opened.
 	NominationLead time.Duration
@@ -62,6 +72,8 @@ func Default() Settings {
 		BatchMax:                   10 * time.Second,
 		EnableENILimitedPodDensity: true,
 		VMMemoryOverheadPercent:    0.075,
+		AMIRefresh:                 time.Minute,
+		SubnetRefresh:              time.Minute,
 		NominationLead:             500 * time.Millisecond,
 		Nominate:                   true,
 		MachineCost:                2000,
