@@ -285,6 +285,12 @@ func (m *metered) Terminate(ctx context.Context, id string) (err error) {
 	return m.to.Terminate(ctx, id)
 }
 
+// Name tags the machine of an EC2NodeClass.
+func (m *metered) Name(ctx context.Context, class, instance, node, claim string) (err error) {
+	defer func(done func(error)) { done(err) }(m.time("Name"))
+	return m.to.Name(ctx, world.ClassRef{Group: awsv1.GroupVersion.Group, Kind: awsv1.Kind, Name: class}, instance, node, claim)
+}
+
 func (m *metered) Tag(ctx context.Context, id string, set map[string]string, remove []string) (err error) {
 	defer func(done func(error)) { done(err) }(m.time("Tag"))
 	return m.to.Tag(ctx, id, set, remove)

@@ -11,6 +11,7 @@ import (
 	"karpenter/internal/aws/class"
 	"karpenter/internal/aws/launch"
 	"karpenter/internal/cloud"
+	"karpenter/internal/core/world"
 )
 
 // filterValues is how many values EC2 takes in one filter, mostTerminated how
@@ -149,6 +150,26 @@ func (p *Provider) Tag(ctx context.Context, id string, set map[string]string, re
 		err = p.api.Untag(ctx, id, remove)
 	}
 	return err
+}
+
+// Name tags a machine of an EC2NodeClass with the names of its node, its NodeClaim
+// and the cluster. A Name that the class gives wins. It is *cloud.ThrottledError,
+// with the time to wait, if somebody else was tagged within the last second.
+func (p *Provider) Name(ctx context.Context, ref world.ClassRef, id, node, claim string) error {
+	s, c, err := p.look(ctx, ref)
+	if err != nil {
+		return err
+	}
+	if wait := p.naming.turn(id); wait > 0 {
+		return &cloud.ThrottledError{Err: errors.New("one machine is tagged a second"), After: wait}
+	}
+	set := map[string]string{"Name": node, launch.ClaimTag: claim, launch.ClusterNameTag: s.Cluster.Name}
+	if own, given := c.Tags["Name"]; given {
+		set["Name"] = own
+	} else if own, given := s.Cluster.Tags["Name"]; given {
+		set["Name"] = own
+	}
+	return p.Tag(ctx, id, set, nil)
 }
 
 // ours looks a machine up before something is done to it, and refuses one

@@ -361,6 +361,47 @@ func TestTagsOfOurMachinesOnly(t *testing.T) {
 	}
 }
 
+// TestMachineIsNamedAfterItsNode: one a second, in their order; a Name of the class
+// wins.
+func TestMachineIsNamedAfterItsNode(t *testing.T) {
+	r := newRig(t, ec2.Options{})
+	plain := r.nodeClass("plain", gettingStarted)
+	named := r.nodeClass("named", gettingStarted+"  tags: {Name: theirs}\n")
+	var ids []string
+	for n, ref := range []world.ClassRef{plain, named, plain} {
+		token := "t" + strconv.Itoa(n)
+		ids = append(ids, r.launch(token, r.prepare(newer(ref, token))).ID)
+	}
+	start := r.clock.Now()
+	name := func(n int, ref world.ClassRef) time.Duration {
+		err := r.Name(t.Context(), ref, ids[n], "node-"+strconv.Itoa(n), "claim-"+strconv.Itoa(n))
+		var slow *cloud.ThrottledError
+		if err != nil && !errors.As(err, &slow) {
+			t.Fatal(err)
+		}
+		if slow != nil {
+			return slow.After
+		}
+		return 0
+	}
+	if a, b, c := name(0, plain), name(1, named), name(2, plain); a != 0 || b != time.Second || c != 2*time.Second {
+		t.Errorf("three at once wait %s, %s and %s", a, b, c)
+	}
+	r.clock.pass(time.Second)
+	name(1, named)
+	r.clock.pass(time.Second)
+	name(2, plain)
+	for n, want := range []string{"node-0", "theirs", "node-2"} {
+		i, _ := r.sim.Instance(ids[n])
+		if i.Tags["Name"] != want || i.Tags["karpenter.sh/nodeclaim"] != "claim-"+strconv.Itoa(n) || i.Tags["eks:eks-cluster-name"] != "workshop" {
+			t.Errorf("machine %d: tags %v", n, i.Tags)
+		}
+	}
+	if calls := r.sim.CallCounts()["CreateTags"]; calls != 3 || r.clock.Now().Sub(start) != 2*time.Second {
+		t.Errorf("%d calls", calls)
+	}
+}
+
 // TestNodesTeachTheCatalogue: a node that has less memory than promised lowers
 // what its type promises from then on, for the same class and image.
 func TestNodesTeachTheCatalogue(t *testing.T) {

@@ -26,7 +26,7 @@ import (
 const (
 	typesLast  = 5 * time.Minute
 	placesLast = time.Minute
-	pricesLast  = 12 * time.Hour
+	pricesLast = 12 * time.Hour
 )
 
 // Provider buys machines in one region. Its methods may be called by several
@@ -71,6 +71,7 @@ type Provider struct {
 	byToken *batch[cloud.Instance]
 	ending  *batch[error]
 	pace    *pace
+	naming  *pace // of tags for machines that have joined
 	waiters *waiters
 }
 
@@ -142,6 +143,7 @@ func New(c Config) *Provider {
 		inFlight:    &inFlight{bySubnet: map[string]flights{}},
 		observed:    &observed{least: map[observedKey]sighting{}},
 		pace:        &pace{now: c.Now, waiting: map[string]ticket{}},
+		naming:      &pace{now: c.Now, every: time.Second, waiting: map[string]ticket{}},
 		waiters:     &waiters{now: c.Now, crowds: map[string]*crowd{}, places: map[string]*together{}, requests: map[string]*together{}},
 
 		usedProfiles:  cloud.NewMemory[string](c.Now, profileGrace),
