@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -90,7 +91,7 @@ plugin of kubectl: kubectl karpenter plan …`,
 		fmt.Fprintln(errOut, "karpctl:", strings.TrimSuffix(line, "\n"))
 	}
 	var usage errUsage
-	if errors.As(err, &usage) && cmd.Annotations[compares] == "" {
+	if errors.As(err, &usage) && cmd.Annotations[compares] == "" && !slices.Contains(args, "--live") {
 		return exitUsage
 	}
 	return exitFailed

@@ -21,18 +21,22 @@ const planExample = `  # what would be bought for these pods?
   # a whole folder, other region, as JSON
   karpctl plan -f ./manifests --region eu-central-1 -o json
 
+  # what would happen in the cluster now, and with a changed pool; for CI
+  karpctl plan --live
+  karpctl plan --live -f changed.yaml --diff
+
   # pods from a running cluster
   kubectl get pods -A -o yaml | karpctl plan -f provisioner.yaml -f -`
 
 func planCommand() *cobra.Command {
 	var (
-		files  []string
-		format string
-		place  scenario.Place
+		from       source
+		format     string
+		live, diff bool
 	)
 	cmd := &cobra.Command{
 		Use:   "plan -f FILE…",
-		Short: "Print the machines that would be bought for the pods of some manifests",
+		Short: "Print what would be bought, for manifests or for a cluster as it is",
 		Long: `Plan reads NodePools, EC2NodeClasses, Provisioners, AWSNodeTemplates, NodeClaims, Nodes, DaemonSets, Pods and
 workloads (Deployment, ReplicaSet, StatefulSet, ReplicationController, Job) from
 YAML or JSON, and prints the machines that the controller would buy, with pods
@@ -44,8 +48,16 @@ not bound to a node count as pending.
 
 In JSON and YAML, prices are in millionths of a dollar per hour.
 
+With --live it reads a cluster instead (or a dump), and prints what the controller
+would do there now: machines that are bought and removed, the cost per hour before
+and after, and the pods that move. With -f it does so as if the Provisioners and
+NodePools in the files were those of the cluster; --diff prints what that changes.
+Commands that remove machines are looked at once more before they are carried out.
+
 Exit code 0: planned (pods may be left out); 1: something could not be read, what
-could be read is planned all the same; 2: wrong command line, region or zone.`,
+could be read is planned all the same; 2: wrong command line, region or zone. With
+--live 0: nothing would be done (with --diff: the change makes no difference); 2:
+something would; 1: anything else.`,
 		Example: planExample,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -57,11 +69,17 @@ could be read is planned all the same; 2: wrong command line, region or zone.`,
 			if err := knownFormat(format); err != nil {
 				return err
 			}
-			if len(files) == 0 {
-				return errUsage{errors.New("-f: name at least one file or folder, or - for stdin")}
+			if live {
+				return planLive(cmd, &from, from.files, format, diff)
 			}
-			manifests, readErr := scenario.Read(files, cmd.InOrStdin())
-			snapshot, buildErr := manifests.Snapshot(place)
+			if diff || from.dump != "" {
+				return errUsage{errors.New("--diff and --dump are for a cluster as it is; add --live")}
+			}
+			if len(from.files) == 0 {
+				return errUsage{errors.New("-f: name at least one file or folder, or - for stdin; for a cluster as it is, --live")}
+			}
+			manifests, readErr := scenario.Read(from.files, cmd.InOrStdin())
+			snapshot, buildErr := manifests.Snapshot(from.place())
 			if snapshot == nil {
 				return errors.Join(readErr, errUsage{buildErr})
 			}
@@ -73,10 +91,10 @@ could be read is planned all the same; 2: wrong command line, region or zone.`,
 			return errors.Join(readErr, buildErr, printErr)
 		},
 	}
-	cmd.Flags().StringSliceVarP(&files, "filename", "f", nil, "file or folder with manifests, - for stdin; may be repeated")
+	from.flags(cmd)
 	outputFlag(cmd, &format, "table")
-	cmd.Flags().StringVar(&place.Region, "region", "us-west-2", "region whose types and prices are used")
-	cmd.Flags().StringSliceVar(&place.Zones, "zones", nil, "zones that have subnets (default: all of the region)")
+	cmd.Flags().BoolVar(&live, "live", false, "plan for a cluster as it is, or with --dump for a dump")
+	cmd.Flags().BoolVar(&diff, "diff", false, "with --live and -f: print what the changed pools change")
 	return cmd
 }
 
