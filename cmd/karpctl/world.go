@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -28,12 +29,11 @@ func (s *source) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.access.Region, "region", "", "region of the embedded catalogue, where it is needed (default: that of the nodes; for manifests us-west-2)")
 	f.StringVar(&s.dump, "dump", "", "read a dump instead of a cluster; - for stdin")
-	f.StringSliceVarP(&s.files, "filename", "f", nil, "read manifests instead of a cluster: file or folder, - for stdin; may be repeated")
+	f.StringSliceVarP(&s.files, "filename", "f", nil, "read manifests (instead of a cluster): file or folder, - for stdin; may be repeated")
 	f.StringSliceVar(&s.zones, "zones", nil, "with -f: zones that have subnets (default: all of the region)")
 	f.StringVar(&s.at, "at", "", "with -f: the time of the moment, as 2006-01-02T15:04:05Z (default: now)")
 	_ = cmd.MarkFlagFilename("dump", "gz")
 	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json")
-	cmd.MarkFlagsMutuallyExclusive("dump", "filename")
 	cmd.MarkFlagsMutuallyExclusive("dump", "kubeconfig")
 }
 
@@ -72,13 +72,11 @@ func (s *source) read(cmd *cobra.Command) (*live.World, error) {
 
 func (s *source) world(cmd *cobra.Command) (*live.World, error) {
 	switch {
+	case s.dump != "" && len(s.files) > 0:
+		return nil, errUsage{errors.New("--dump and -f exclude each other: name one source")}
 	case s.dump != "":
 		return live.Dumped(s.dump, cmd.InOrStdin())
 	case len(s.files) > 0:
-		region := s.access.Region
-		if region == "" {
-			region = "us-west-2"
-		}
 		now := time.Now()
 		if s.at != "" {
 			var err error
@@ -86,7 +84,7 @@ func (s *source) world(cmd *cobra.Command) (*live.World, error) {
 				return nil, errUsage{fmt.Errorf("--at %s: no time; write it as 2006-01-02T15:04:05Z", s.at)}
 			}
 		}
-		return live.Written(s.files, cmd.InOrStdin(), scenario.Place{Region: region, Zones: s.zones}, now)
+		return live.Written(s.files, cmd.InOrStdin(), s.place(), now)
 	}
 	done := progress(cmd.ErrOrStderr(), "reading the cluster")
 	defer done()
@@ -95,6 +93,11 @@ func (s *source) world(cmd *cobra.Command) (*live.World, error) {
 		return nil, err
 	}
 	return c.World(cmd.Context())
+}
+
+// place is where the machines of manifests would be bought.
+func (s *source) place() scenario.Place {
+	return scenario.Place{Region: cmp.Or(s.access.Region, "us-west-2"), Zones: s.zones}
 }
 
 // one is the only argument of a command.
