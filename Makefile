@@ -9,7 +9,7 @@ MAKEFLAGS += --no-print-directory
 GO  := env CGO_ENABLED=0 go
 LAB := $(GO) -C lab
 
-.PHONY: help demo test test-unit test-crds test-charts test-lab image check gen lab-up lab-down lab-status bench agreement cases faults test-aws
+.PHONY: help demo test test-unit test-crds test-charts test-lab image chart workshop check gen lab-up lab-down lab-status bench agreement cases faults test-aws
 
 help: ## list the targets
 	@line='^([a-z-]+):.*## (.*)$$'; while IFS= read -r text; do \
@@ -43,7 +43,7 @@ test-lab:
 check: ## the inner loop: format, vet, lint, import rules, unit tests with the race detector, generated files
 	@hack/check.sh
 
-gen: ## regenerate deepcopy functions and CRDs
+gen: ## regenerate deepcopy functions, CRDs and the reference in docs/
 	@tools/gen.sh
 
 lab-up: ## start the lab in the background; prints its kubeconfig
@@ -74,3 +74,9 @@ test-aws: ## the provider's suite against moto_server (where it is installed)
 
 image: ## the controller's image, with docker; IMAGE=registry.example.com/karpenter/controller:0.1.0
 	@docker build --build-arg VERSION=$(or $(VERSION),$(shell git describe --tags --always)) -t $(or $(IMAGE),karpenter/controller:dev) .
+
+chart: ## the charts with the real helm commands (v4 and v3, built once) and a real API server
+	@$(LAB) run ./cmd/lab chart
+
+workshop: ## docs/getting-started.md, command by command, and what goes further; needs aws and moto_server
+	@$(LAB) run ./cmd/lab workshop

@@ -33,8 +33,8 @@ CGO_ENABLED=0 go -C tools test -count=1 ./...
 
 step "generated files"
 tools/gen.sh
-if ! git diff --quiet -- api charts; then
-	git --no-pager diff --stat -- api charts
+if ! git diff --quiet -- api charts docs/reference docs/metrics.md docs/settings.md; then
+	git --no-pager diff --stat -- api charts docs/reference docs/metrics.md docs/settings.md
 	echo "generated files differ: commit what 'make gen' made"
 	exit 1
 fi

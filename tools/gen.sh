@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Regenerates everything that is made from the API types: deepcopy functions
-# and CRDs, also those of the charts. The same input always gives the same output.
+# Regenerates everything that is made from the code: deepcopy functions and CRDs,
+# also those of the charts, and the reference in docs/. The same input always gives
+# the same output.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,3 +20,5 @@ for folder in charts/karpenter/crds charts/karpenter-crd/files; do
 	rm -f "$folder"/*.yaml
 	cp api/crds/*.yaml "$folder"/
 done
+
+CGO_ENABLED=0 go run ./internal/reference/cmd/reference docs

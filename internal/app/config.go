@@ -36,8 +36,13 @@ type configMaps struct {
 
 func newConfigMaps(proc settings.Process, live *settings.Live, style *style, log logr.Logger, read func(context.Context, string) (map[string]string, error)) configMaps {
 	return configMaps{proc: proc, live: live, style: style, log: log, read: read, said: map[string]string{},
-		valid: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "karpenter_settings_valid",
-			Help: "1 if the ConfigMap can be used as it is now, or does not exist; 0 if the last good values hold instead."}, []string{"configmap"})}
+		valid: SettingsValid()}
+}
+
+// SettingsValid makes the metric that tells whether the ConfigMaps can be used.
+func SettingsValid() *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "karpenter_settings_valid",
+		Help: "1 if the ConfigMap can be used as it is now, or does not exist; 0 if the last good values hold instead."}, []string{"configmap"})
 }
 
 // start reads both ConfigMaps. Settings that cannot be used are an error, as

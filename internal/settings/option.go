@@ -36,7 +36,7 @@ var options = []option{
 		boolean(func(s *Settings) *bool { return &s.DriftEnabled })},
 	{"featureGates.spotToSpotConsolidation", []string{"SPOT_TO_SPOT_CONSOLIDATION"}, "false", "replace spot machines of NodePools by cheaper ones",
 		boolean(func(s *Settings) *bool { return &s.SpotToSpotConsolidation })},
-	{"featureGates", []string{"FEATURE_GATES"}, "", "gates by name, such as SpotToSpotConsolidation=true; those that do not exist here are ignored",
+	{"featureGates", []string{"FEATURE_GATES"}, "", "gates by name, such as SpotToSpotConsolidation=true; those that do not exist here have no effect and are named at the start",
 		func(s *Settings, v string) error {
 			for _, gate := range strings.FieldsFunc(v, func(r rune) bool { return r == ',' || r == ' ' }) {
 				name, value, _ := strings.Cut(gate, "=")
