@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -37,6 +38,10 @@ type accounts struct {
 	// undone.
 	saved map[poolName]saving
 	churn map[poolName]brake.Tally
+	// usable are machines that came up and whose pods still wait; yield is what
+	// came of the machines of each pool.
+	usable map[string]usable
+	yield  map[poolName]brake.Yield
 }
 
 // saving is a machine that went to save money, and whose pods ran on it.
@@ -51,13 +56,15 @@ type poolName struct{ kind, name string }
 type purchase struct {
 	pool poolName
 	pods []world.ObjectName
+	// replaces: its pods run elsewhere until it is there.
+	replaces bool
 	// lacks is how far it has come, in words.
 	lacks string
 }
 
 func (a *accounts) init() {
 	if a.open == nil {
-		*a = accounts{map[string]purchase{}, map[world.ObjectName]brake.Tally{}, map[poolName]brake.Tally{}, map[poolName]saving{}, map[poolName]brake.Tally{}}
+		*a = accounts{map[string]purchase{}, map[world.ObjectName]brake.Tally{}, map[poolName]brake.Tally{}, map[poolName]saving{}, map[poolName]brake.Tally{}, map[string]usable{}, map[poolName]brake.Yield{}}
 	}
 }
 
@@ -66,7 +73,7 @@ func (a *accounts) init() {
 func (p *Planner) bought(v *mirror.View, rec *world.Record, m *schedule.Machine, replaces bool) {
 	p.acc.init()
 	pool := poolName{m.PoolKind, m.Pool}
-	p.acc.open[rec.Name] = purchase{pool: pool, pods: m.Pods}
+	p.acc.open[rec.Name] = purchase{pool: pool, pods: m.Pods, replaces: replaces}
 	last, ok := p.acc.saved[pool]
 	if !ok || replaces || p.Now().Sub(last.at) >= undone {
 		return
@@ -111,6 +118,7 @@ func (p *Planner) settleAccounts(ctx context.Context, v *mirror.View) {
 			p.lost(v, claim, b)
 		}
 	}
+	p.settleYield(v)
 	p.forgetAccounts(v)
 	p.holdPools(v)
 }
@@ -118,9 +126,7 @@ func (p *Planner) settleAccounts(ctx context.Context, v *mirror.View) {
 func (p *Planner) helped(claim string, b purchase) {
 	delete(p.acc.open, claim)
 	delete(p.acc.pools, b.pool)
-	for _, pod := range b.pods {
-		delete(p.acc.pods, pod)
-	}
+	p.acc.cameUp(claim, b, p.Now())
 }
 
 // lost counts a machine that went before it was usable, and tells its pool.
@@ -128,6 +134,7 @@ func (p *Planner) lost(v *mirror.View, claim string, b purchase) {
 	now := p.Now()
 	delete(p.acc.open, claim)
 	p.acc.pools[b.pool] = p.acc.pools[b.pool].Fail(now)
+	p.useless(b, now)
 	for _, pod := range b.pods {
 		p.acc.pods[pod] = p.acc.pods[pod].Fail(now)
 	}
@@ -177,34 +184,56 @@ func (p *Planner) forgetAccounts(v *mirror.View) {
 			wanted[pod] = true
 		}
 	}
+	for _, b := range p.acc.usable {
+		for _, pod := range b.pods {
+			wanted[pod] = true
+		}
+	}
 	maps.DeleteFunc(p.acc.pods, func(pod world.ObjectName, _ brake.Tally) bool { return !wanted[pod] })
 	gone := func(pool poolName, t brake.Tally) bool {
 		return v.Pool(pool.kind, pool.name) == nil || p.Now().Sub(t.Last) > 2*brake.Pool.Most
 	}
 	maps.DeleteFunc(p.acc.pools, gone)
 	maps.DeleteFunc(p.acc.churn, gone)
+	maps.DeleteFunc(p.acc.yield, func(pool poolName, _ brake.Yield) bool { return v.Pool(pool.kind, pool.name) == nil })
+}
+
+// brakes says why a pool buys nothing for a while; empty: it buys.
+func (a *accounts) brakes(pool poolName, now time.Time) string {
+	if failed := a.pools[pool]; brake.Pool.Holds(failed, now) {
+		return fmt.Sprintf("%d machines in a row did not become usable, so no more are bought until %s", failed.Failed, brake.Pool.Until(failed).UTC().Format(time.TimeOnly))
+	}
+	y := a.yield[pool].Since(now)
+	if until, holds := y.Until(now); holds {
+		return fmt.Sprintf("within an hour %d machines were of no use and %d pods got a place, so no more are bought until %s", len(y.Useless), len(y.Placed), until.UTC().Format(time.TimeOnly))
+	}
+	return ""
 }
 
 // holdPools makes pools rest in the view that is planned with.
 func (p *Planner) holdPools(v *mirror.View) {
 	now := p.Now()
 	var pools []world.Pool
+	braked := map[poolName]string{}
 	for i := range v.Pools {
 		pool := v.Pools[i]
 		name := poolName{pool.Kind, pool.Name}
-		failed, churn := p.acc.pools[name], p.acc.churn[name]
-		buys, saves := !brake.Pool.Holds(failed, now), !brake.Churn.Holds(churn, now)
-		if buys && (saves || !pool.Consolidate) {
+		why, saves := p.acc.brakes(name, now), !brake.Churn.Holds(p.acc.churn[name], now)
+		if why == "" && (saves || !pool.Consolidate) {
 			continue
 		}
 		if pools == nil {
 			pools = slices.Clone(v.Pools)
 		}
-		if !buys && pool.NotReady == "" {
-			pools[i].NotReady = fmt.Sprintf("%d machines in a row did not become usable, so no more are bought until %s", failed.Failed, brake.Pool.Until(failed).UTC().Format(time.TimeOnly))
+		if why != "" {
+			braked[name] = why
+			pools[i].NotReady = cmp.Or(pool.NotReady, why)
 		}
 		pools[i].Consolidate = pool.Consolidate && saves
 	}
+	p.mu.Lock()
+	p.braked = braked
+	p.mu.Unlock()
 	if pools != nil {
 		s := *v.Snapshot
 		s.Pools = pools

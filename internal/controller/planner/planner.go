@@ -64,7 +64,8 @@ type Planner struct {
 	known   map[types.UID]bool // pods that the last plan has seen
 	refused map[string]refusal // machines of the last plan, by pool and pods
 	wake    chan struct{}
-	changes uint64 // of what a view may show, that were noticed
+	braked  map[poolName]string // pools that buy nothing for a while, and why
+	changes uint64              // of what a view may show, that were noticed
 
 	nextTick time.Time
 	retryAt  time.Time

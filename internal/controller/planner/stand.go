@@ -63,5 +63,13 @@ func (a *accounts) released(now time.Time) (first time.Time) {
 			}
 		}
 	}
+	for _, y := range a.yield {
+		if end, holds := y.Until(now); holds && (first.IsZero() || end.Before(first)) {
+			first = end
+		}
+	}
+	if len(a.usable) > 0 { // it is about to be known whether they helped
+		return now
+	}
 	return first
 }

@@ -50,7 +50,10 @@ type Controller struct {
 	Client client.Client
 	Kind   dialect.Dialect
 	// Check tells what the pool can buy, as far as the cloud is concerned.
-	Check  func(context.Context, world.Pool) (world.Catalog, error)
+	Check func(context.Context, world.Pool) (world.Catalog, error)
+	// Braked says why a pool buys nothing for a while although nothing is wrong
+	// with it; nil: nobody holds it.
+	Braked func(kind, name string) string
 	Events event.Recorder
 	Now    func() time.Time
 	Log    logr.Logger
@@ -130,7 +133,19 @@ func (c *Controller) look(ctx context.Context, p dialect.Object) (out []finding)
 			return out
 		}
 	}
-	return append(out, c.buyable(ctx, pool))
+	f := c.buyable(ctx, pool)
+	if why := c.braked(pool.Name); f.problem == "" && why != "" {
+		f.reason, f.problem = "MachinesDoNotHelp", why
+	}
+	return append(out, f)
+}
+
+// braked asks whether what the pool has bought lately did not help.
+func (c *Controller) braked(name string) string {
+	if c.Braked == nil {
+		return ""
+	}
+	return c.Braked(c.Kind.Kind, name)
 }
 
 // buyable asks what the pool can buy.

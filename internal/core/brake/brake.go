@@ -1,12 +1,15 @@
 // Package brake stops what does not help, whatever the cause: buying machines
-// that never become usable, for one pod or for a whole pool, and removing
-// machines whose pods then need new ones.
+// that never become usable, or that no pod uses, for one pod or for a whole pool,
+// and removing machines whose pods then need new ones.
 //
 // It is a function of what was tried and what came of it; it imports the
 // standard library only.
 package brake
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Tally counts tries in a row that did not help. The zero value has seen none.
 type Tally struct {
@@ -50,3 +53,33 @@ func (l Limit) Until(t Tally) time.Time {
 
 // Holds reports whether it is too early for the next try.
 func (l Limit) Holds(t Tally, now time.Time) bool { return t.Failed > 0 && now.Before(l.Until(t)) }
+
+// Yield is what came of the machines of a pool within the last hour: Useless are
+// those that never became usable, or became usable and got none of the pods that
+// they were bought for; Placed are pods that got a place. Both are in the order
+// of time. The zero value has seen nothing.
+type Yield struct{ Useless, Placed []time.Time }
+
+// Free is how many useless machines a pool may have within the hour whatever
+// else it does, and hour is how long they count.
+const (
+	Free = 20
+	hour = time.Hour
+)
+
+// Since forgets what is older than an hour.
+func (y Yield) Since(now time.Time) Yield {
+	old := func(t time.Time) bool { return now.Sub(t) >= hour }
+	return Yield{slices.DeleteFunc(slices.Clone(y.Useless), old), slices.DeleteFunc(slices.Clone(y.Placed), old)}
+}
+
+// Until is when the pool may buy again; false: it may at once. It stops when
+// more machines were useless than are free, and more than pods were placed.
+func (y Yield) Until(now time.Time) (time.Time, bool) {
+	y = y.Since(now)
+	over := len(y.Useless) - max(Free, len(y.Placed))
+	if over <= 0 {
+		return time.Time{}, false
+	}
+	return y.Useless[over-1].Add(hour), true
+}

@@ -47,3 +47,31 @@ func TestManyFailuresDoNotOverflow(t *testing.T) {
 		t.Errorf("a pause of %s", got.Sub(time.Time{}))
 	}
 }
+
+func TestAPoolStopsWhenMachinesDoNotHelp(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	times := func(n int, from time.Time) (out []time.Time) {
+		for i := range n {
+			out = append(out, from.Add(time.Duration(i)*time.Second))
+		}
+		return out
+	}
+	ago := now.Add(-30 * time.Minute)
+	for _, c := range []struct {
+		what  string
+		y     Yield
+		until time.Time
+	}{
+		{"nothing was bought", Yield{}, time.Time{}},
+		{"a few were useless", Yield{Useless: times(Free, ago)}, time.Time{}},
+		{"one too many: until the oldest is forgotten", Yield{Useless: times(Free+1, ago)}, ago.Add(time.Hour)},
+		{"three too many", Yield{Useless: times(Free+3, ago)}, ago.Add(time.Hour + 2*time.Second)},
+		{"many pods were placed beside them", Yield{Useless: times(40, ago), Placed: times(40, ago)}, time.Time{}},
+		{"fewer were placed than machines useless", Yield{Useless: times(41, ago), Placed: times(40, ago)}, ago.Add(time.Hour)},
+		{"that was long ago", Yield{Useless: times(40, now.Add(-2*time.Hour))}, time.Time{}},
+	} {
+		if until, holds := c.y.Until(now); !until.Equal(c.until) || holds == c.until.IsZero() {
+			t.Errorf("%s: until %s (%v), want %s", c.what, until, holds, c.until)
+		}
+	}
+}
