@@ -24,6 +24,7 @@ test: test-unit test-crds test-charts test-lab ## all tests; needs Go alone
 test-unit:
 	@echo "== unit tests =="
 	@hack/patiently.sh "unit tests" $(GO) test ./...
+	@hack/patiently.sh "tests of dashboard and alerts" $(GO) -C monitoring test -count=1 ./...
 
 # The tables of the CRDs lie outside the tools module, where the test cache does
 # not see them change.
