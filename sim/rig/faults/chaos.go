@@ -21,6 +21,8 @@ type chaos struct {
 	w   *world
 	rng *rand.Rand
 	on  bool
+	// ended is when things stopped to go wrong; zero: they have not.
+	ended time.Time
 
 	fails, lost, crashes, moves int
 	late, dropped, repeated     int
@@ -61,7 +63,7 @@ func (c *chaos) begin(until time.Time) {
 
 // end puts everything right.
 func (c *chaos) end() {
-	c.on = false
+	c.on, c.ended = false, c.w.Now()
 	c.w.Late = nil
 	c.w.Cloud.Heal()
 	c.openSubnets()

@@ -2,7 +2,9 @@ package faults
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
+	"time"
 
 	"karpenter/sim/rig"
 )
@@ -95,5 +97,17 @@ func TestHistoriesAreOfEveryKind(t *testing.T) {
 	}
 	if len(kinds) != 7 {
 		t.Errorf("got %v", kinds)
+	}
+}
+
+// A pod that nobody gives a place is found while the history runs.
+func TestPodsThatWaitTooLongAreFound(t *testing.T) {
+	w := newWorld(1, "", shape{})
+	w.chaos = newChaos(w)
+	w.deploy("app", 1, 500, false, false) // and no controller runs
+	w.At(start.Add(soon+30*time.Second), func() {}) // something happens
+	w.Run(start.Add(soon + time.Minute))
+	if len(w.rules.Broken) != 1 || !strings.Contains(w.rules.Broken[0], "pod app-0 has been waiting") {
+		t.Errorf("got %q", w.rules.Broken)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "karpenter/api/v1"
@@ -16,6 +17,7 @@ import (
 	"karpenter/internal/kube/dialect"
 	"karpenter/internal/scenario/cases"
 	"karpenter/sim/ec2"
+	"karpenter/sim/kube"
 	"karpenter/sim/rig"
 )
 
@@ -27,6 +29,8 @@ const (
 	// runsWithin is how long a pod that has a place may take to run once the
 	// faults are over: longer than a machine that never joins is waited for.
 	runsWithin = 40 * time.Minute
+	// soon is the same where nothing has gone wrong.
+	soon = 10 * time.Minute
 	// mostSkew is how wrong the clock of a process may be.
 	mostSkew = 2 * time.Minute
 )
@@ -41,19 +45,61 @@ type rules struct {
 	looked  time.Time
 	version uint64 // of the API server when it was last looked at
 	moved   bool   // a machine has changed since
-	deleted int    // direct deletions of pods, as last counted
-	started int    // launches
+	// waiting are the pods of the workload that do not run, since when.
+	waiting map[types.UID]waits
+	deleted int // direct deletions of pods, as last counted
+	started int // launches
 	limit   int64
 }
 
 func newRules(w *world) *rules {
-	return &rules{w: w, tokens: map[string]string{}, due: map[string]bool{}, alone: map[string]time.Time{}, limit: limitCPU}
+	return &rules{w: w, tokens: map[string]string{}, due: map[string]bool{}, alone: map[string]time.Time{}, waiting: map[types.UID]waits{}, limit: limitCPU}
 }
 
 func (r *rules) broken(format string, args ...any) {
 	text := fmt.Sprintf("%s: ", r.w.Now().Sub(start)) + fmt.Sprintf(format, args...)
 	if !slices.Contains(r.Broken, text) {
 		r.Broken = append(r.Broken, text)
+	}
+}
+
+// waits is a pod that does not run.
+type waits struct {
+	name  string
+	since time.Time
+}
+
+// changed sees every change of the API server.
+func (r *rules) changed(e kube.Event) {
+	p, ok := e.Object().(*corev1.Pod)
+	if !ok || p.Namespace != "default" {
+		return
+	}
+	if e.New == nil || p.Status.Phase == corev1.PodRunning || p.DeletionTimestamp != nil {
+		delete(r.waiting, p.UID)
+	} else if _, known := r.waiting[p.UID]; !known {
+		r.waiting[p.UID] = waits{p.Name, r.w.Now()}
+	}
+}
+
+// late finds pods that should run by now: all of the workload have a place. While
+// things go wrong nothing is promised.
+func (r *rules) late() {
+	if r.w.chaos.on {
+		return
+	}
+	for uid, p := range r.waiting {
+		since, within := p.since, soon
+		if end := r.w.chaos.ended; !end.IsZero() {
+			within = runsWithin
+			if end.After(since) {
+				since = end
+			}
+		}
+		if r.w.Now().Sub(since) > within {
+			r.broken("pod %s has been waiting for more than %s: %s", p.name, within, r.w.said("Pod/default/"+p.name))
+			delete(r.waiting, uid)
+		}
 	}
 }
 
@@ -151,6 +197,7 @@ func (r *rules) look() {
 		return
 	}
 	r.looked = r.w.Now()
+	r.late()
 	if v := r.w.Kube.Version(); v != r.version || r.moved || len(r.alone) > 0 {
 		r.version, r.moved = v, false
 		r.whole()

@@ -74,6 +74,7 @@ func newWorld(seed uint64, plant rig.Plant, s shape) *world {
 	w.kube = w.Kube.Client("world")
 	w.rules = newRules(w)
 	w.Cloud.Subscribe(w.machineChanged)
+	w.Kube.Subscribe(w.rules.changed)
 	var err error
 	w.env, err = cluster.New(w.Kube, cluster.Options{Down: w.isDown})
 	w.must(err)
