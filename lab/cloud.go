@@ -2,15 +2,60 @@ package lab
 
 import (
 	"context"
+	"net"
+	"net/http"
 	"slices"
+	"time"
 
 	"karpenter/internal/aws/catalog"
 	"karpenter/lab/boot"
+	"karpenter/lab/front"
 	"karpenter/sim/ec2"
 )
 
-// startCloud serves the simulated EC2 on a free port for the life of the lab.
-func (l *Lab) startCloud(life context.Context) error {
+// startCloud serves the simulated EC2 on a free port for the life of the lab,
+// together with moto if that is wanted.
+func (l *Lab) startCloud(ctx, life context.Context) error {
+	sim, err := l.startSimulation(life)
+	if err != nil {
+		return err
+	}
+	address := sim
+	if l.opt.Moto {
+		moto, err := l.startMoto(ctx, life)
+		if err != nil {
+			return err
+		}
+		handler, err := front.New(sim, moto)
+		if err != nil {
+			return err
+		}
+		if address, err = l.serve(life, handler); err != nil {
+			return err
+		}
+	}
+	return l.store.update(func(s *State) { s.CloudURL, s.Region = address, l.Cloud.Region() })
+}
+
+// serve serves on a free port for the life of the lab and returns the URL.
+func (l *Lab) serve(life context.Context, handler http.Handler) (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	l.work.Go(func() error {
+		stop := context.AfterFunc(life, func() { server.Close() })
+		defer stop()
+		if err := server.Serve(listener); life.Err() == nil {
+			return err
+		}
+		return nil
+	})
+	return "http://" + listener.Addr().String(), nil
+}
+
+func (l *Lab) startSimulation(life context.Context) (string, error) {
 	l.Cloud = ec2.New(l.opt.Cloud)
 	// As EKS would, it tells those who make nodes about the cluster.
 	l.Cloud.Edit(func(w *ec2.World) { w.Clusters = append(w.Clusters, ec2.Cluster{Name: ClusterName}) })
@@ -22,9 +67,9 @@ func (l *Lab) startCloud(life context.Context) error {
 	})
 	select {
 	case u := <-url:
-		return l.store.update(func(s *State) { s.CloudURL, s.Region = u, l.Cloud.Region() })
+		return u, nil
 	case err := <-failed:
-		return err
+		return "", err
 	}
 }
 

@@ -55,6 +55,10 @@ func (c *Controller) start(ctx, life context.Context) error {
 	if err := os.Remove(c.LogFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	kubeconfig, err := c.lab.prepareAccount(ctx)
+	if err != nil {
+		return err
+	}
 	c.env = append([]string{
 		"HOME=" + os.Getenv("HOME"), "PATH=" + os.Getenv("PATH"),
 		"BIND_ADDRESS=127.0.0.1", "METRICS_PORT=" + strconv.Itoa(metrics), "HEALTH_PROBE_PORT=" + strconv.Itoa(health),
@@ -63,7 +67,8 @@ func (c *Controller) start(ctx, life context.Context) error {
 		"LEADER_ELECT=false",
 		"CLUSTER_NAME=" + ClusterName, "CLUSTER_ENDPOINT=" + c.lab.Config.Host,
 		"DEFAULT_INSTANCE_PROFILE=KarpenterNodeInstanceProfile-" + ClusterName,
-	}, append(c.lab.store.state.Env(), c.lab.opt.Env...)...)
+		"KUBECONFIG=" + kubeconfig,
+	}, append(c.lab.store.state.cloudEnv(), c.lab.opt.Env...)...)
 	c.lab.work.Go(func() error { c.supervise(life); return nil })
 	return c.WaitReady(ctx)
 }

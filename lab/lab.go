@@ -26,6 +26,7 @@ import (
 	"karpenter/lab/build"
 	"karpenter/lab/cluster"
 	"karpenter/lab/process"
+	"karpenter/lab/runner"
 	"karpenter/sim/ec2"
 )
 
@@ -39,8 +40,15 @@ type Options struct {
 	// both absolute.
 	Root  string
 	State string
-	// NoController leaves the controller out, to run it by hand.
+	// NoController leaves the controller out, to run it by hand or to install
+	// the chart, whose pods then run as processes.
 	NoController bool
+	// SystemNodes is how many nodes there are from the start, each in another
+	// zone; at least one.
+	SystemNodes int
+	// Moto starts moto_server too, and one address for all of AWS: CloudFormation,
+	// IAM, EKS and STS are moto's, everything else is the simulated EC2's.
+	Moto bool
 	// Cloud configures the simulated EC2, Delays the machines.
 	Cloud  ec2.Options
 	Delays boot.Delays
@@ -58,6 +66,8 @@ type Lab struct {
 	Config     *rest.Config
 	Client     kubernetes.Interface
 	Controller *Controller // nil without one
+	// Pods are those of installed charts.
+	Pods *runner.Runner
 
 	opt    Options
 	log    *slog.Logger
@@ -92,7 +102,12 @@ func (l *Lab) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.Cluster = cluster.Cluster{State: l.opt.State, Programs: programs[0].Out, Version: version}
+	port, _, err := freePorts()
+	if err != nil {
+		return err
+	}
+	l.Cluster = cluster.Cluster{State: l.opt.State, Programs: programs[0].Out, Version: version, KubeletPort: port,
+		Audited: "system:serviceaccount:" + systemNamespace + ":" + accountName}
 	if err := cleanUp(ctx, l.store, l.Cluster); err != nil {
 		return err
 	}
@@ -114,6 +129,9 @@ func (l *Lab) start(ctx context.Context) error {
 	}
 	done("cluster is prepared")
 	l.startMachines(life)
+	if err := l.startPods(life); err != nil {
+		return err
+	}
 	if l.Controller != nil {
 		if err := l.Controller.start(ctx, life); err != nil {
 			return err
@@ -134,19 +152,38 @@ func (l *Lab) startParts(ctx, life context.Context) error {
 		l.store.add(l.Cluster.Processes()...)
 		return err
 	})
-	parts.Go(func() error { return l.startCloud(life) })
-	if !l.opt.NoController {
-		parts.Go(func() error {
-			defer done("controller is built")
-			program := build.Controller(l.opt.Root, l.opt.State)
-			if err := build.Refresh(ctx, program, nil); err != nil {
-				return err
-			}
-			l.Controller = &Controller{lab: l, program: program.Path()}
-			return nil
-		})
+	parts.Go(func() error { return l.startCloud(ctx, life) })
+	parts.Go(func() error {
+		defer done("controller is built")
+		return build.Refresh(ctx, l.program(), nil)
+	})
+	if err := parts.Wait(); err != nil {
+		return err
 	}
-	return parts.Wait()
+	if !l.opt.NoController {
+		l.Controller = &Controller{lab: l, program: l.program().Path()}
+	}
+	return nil
+}
+
+// program is our controller.
+func (l *Lab) program() build.Program { return build.Controller(l.opt.Root, l.opt.State) }
+
+// startPods lets pods of installed charts run as processes.
+func (l *Lab) startPods(life context.Context) (err error) {
+	folder := filepath.Join(l.opt.State, "pods")
+	if err := os.RemoveAll(folder); err != nil {
+		return err
+	}
+	l.Pods, err = runner.New(runner.Options{
+		Config: l.Config, Program: l.program().Path(), Folder: folder,
+		Cloud: l.store.state.cloudEnv(), Federated: l.opt.Moto,
+		Started: func(r process.Record) { l.store.add(r) }, Log: l.log,
+	})
+	if err == nil {
+		l.work.Go(func() error { l.Pods.Run(life); return nil })
+	}
+	return err
 }
 
 // stopwatch returns what logs that something is done and how long it took.
@@ -173,7 +210,9 @@ func (l *Lab) prepareCluster(ctx context.Context) error {
 	if err := l.writeEnv(); err != nil {
 		return err
 	}
-	if err := boot.AddSystemNode(ctx, l.Client, l.Cluster.Version); err != nil {
+	zones := l.Cloud.Zones()
+	zones = zones[:min(max(l.opt.SystemNodes, 1), len(zones))]
+	if err := boot.AddSystemNodes(ctx, l.Client, l.Cluster.Version, l.Cluster.KubeletPort, zones...); err != nil {
 		return err
 	}
 	_, err = l.Cluster.Kubectl(ctx, "create", "namespace", systemNamespace)

@@ -44,13 +44,17 @@ func run(m *testing.M) (code int, err error) {
 	}
 	defer log.Close()
 	began := time.Now()
-	shared, err = lab.Start(context.Background(), lab.Options{Root: root, State: state, Log: log})
+	// With a leader election, so that the rights for it are needed too.
+	shared, err = lab.Start(context.Background(), lab.Options{Root: root, State: state, Log: log, Env: []string{"LEADER_ELECT=true"}})
 	if err != nil {
 		return 1, err
 	}
 	fmt.Printf("the lab took %.1f s to start; its logs: %s\n", time.Since(began).Seconds(), filepath.Join(state, "logs"))
 	defer func() { err = errors.Join(err, shared.Stop()) }()
-	return m.Run(), nil
+	if code = m.Run(); code == 0 {
+		err = checkRights(root)
+	}
+	return code, err
 }
 
 // apply creates objects from YAML and deletes them after the test.

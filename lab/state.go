@@ -38,8 +38,12 @@ type State struct {
 
 // Env are the variables that point kubectl and the aws command line at the lab.
 func (s State) Env() []string {
+	return append([]string{"KUBECONFIG=" + s.Kubeconfig}, s.cloudEnv()...)
+}
+
+// cloudEnv are the variables that point to the simulated AWS.
+func (s State) cloudEnv() []string {
 	return []string{
-		"KUBECONFIG=" + s.Kubeconfig,
 		"AWS_ENDPOINT_URL=" + s.CloudURL,
 		"AWS_REGION=" + s.Region,
 		"AWS_DEFAULT_REGION=" + s.Region,

@@ -36,7 +36,21 @@ options:
   kubeControllerManagerNodeMonitorGracePeriodMilliseconds: 50000
   nodeLeaseDurationSeconds: 40
   heartbeatFactor: 1
+  kwokControllerPort: %d
+  kubeAuditPolicy: %s
+  enableCRDs: [Logs]
 ---
+`
+
+// auditPolicy writes down what the controller asks of the API server: who, what
+// and whether it was allowed, not the objects.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+  - level: Metadata
+    users: [%q]
+  - level: None
 `
 
 const name = "lab"
@@ -53,6 +67,10 @@ type Cluster struct {
 	Programs string
 	// Version of Kubernetes, such as v1.37.2.
 	Version string
+	// KubeletPort is where kwok serves what kubelets serve: logs.
+	KubeletPort int
+	// Audited is the user whose requests are written to [Cluster.AuditLog].
+	Audited string
 }
 
 // Kubeconfig is the path of the administrator's kubeconfig.
@@ -87,6 +105,9 @@ func (c Cluster) folder() string { return filepath.Join(c.workdir(), "clusters",
 // OldLogs is where they are kept afterwards.
 func (c Cluster) Logs() string { return filepath.Join(c.folder(), "logs") }
 
+// AuditLog is the audit log while the cluster is there.
+func (c Cluster) AuditLog() string { return filepath.Join(c.Logs(), "audit.log") }
+
 // OldLogs holds the logs of the last cluster that was removed.
 func (c Cluster) OldLogs() string { return filepath.Join(c.State, "logs", "last-cluster") }
 
@@ -97,8 +118,12 @@ func (c Cluster) Start(ctx context.Context, started func(process.Record)) error 
 	if err := os.MkdirAll(c.workdir(), 0o755); err != nil {
 		return err
 	}
+	policy := filepath.Join(c.State, "audit-policy.yaml")
+	if err := os.WriteFile(policy, fmt.Appendf(nil, auditPolicy, c.Audited), 0o644); err != nil {
+		return err
+	}
 	config := filepath.Join(c.State, "kwokctl.yaml")
-	if err := os.WriteFile(config, append(fmt.Appendf(nil, options, c.Version), stages...), 0o644); err != nil {
+	if err := os.WriteFile(config, append(fmt.Appendf(nil, options, c.Version, c.KubeletPort, policy), stages...), 0o644); err != nil {
 		return err
 	}
 	args := []string{"--name", name, "--config", config, "create", "cluster",
