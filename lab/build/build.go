@@ -75,6 +75,27 @@ func ControlPlane(labDir string) ([]Program, error) {
 	return programs, nil
 }
 
+// Helm lists the helm commands, the present line first; chartsDir is the folder
+// of the module whose go.mod holds their versions. Each is called helm and is in
+// a folder of its own.
+func Helm(chartsDir string) ([]Program, error) {
+	modules := []string{"helm.sh/helm/v4", "helm.sh/helm/v3"}
+	found, err := versions(chartsDir, modules...)
+	if err != nil {
+		return nil, err
+	}
+	cache, err := cacheDir()
+	if err != nil {
+		return nil, err
+	}
+	var programs []Program
+	for i, module := range modules {
+		programs = append(programs, Program{Name: "helm", Package: module + "/cmd/helm", Dir: chartsDir, LDFlags: "-s -w",
+			Out: filepath.Join(cache, fmt.Sprintf("helm-%s_%s-%s", found[i], runtime.GOOS, runtime.GOARCH))})
+	}
+	return programs, nil
+}
+
 // KubernetesVersion returns the version of the control plane, such as v1.37.2.
 func KubernetesVersion(labDir string) (string, error) {
 	found, err := versions(labDir, "k8s.io/kubernetes")

@@ -50,6 +50,7 @@ func TestFiles(t *testing.T) {
 		{"../../test/cases/case-8[689]-*/input.yaml", func(_, name string) bool { return !strings.HasPrefix(name, "ok-") }, 28},
 		{"../../examples/v1/*.yaml", func(string, string) bool { return false }, 10},
 		{"../../examples/workshop/*.yaml", func(string, string) bool { return false }, 2},
+		{"../../examples/scenes/*.yaml", func(string, string) bool { return false }, 3},
 		{"../../examples/workshop-v1/*.yaml", func(string, string) bool { return false }, 2},
 	} {
 		files, err := filepath.Glob(tt.glob)

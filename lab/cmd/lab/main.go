@@ -5,6 +5,8 @@
 //	lab status     say what runs
 //	lab demo       play the demo; --keep leaves the lab running, --api=v1 plays
 //	               it with a NodePool
+//	lab chart      try the charts with the helm commands
+//	lab workshop   play docs/getting-started.md in a lab of its own
 //	lab build      build its programs and stop there
 //
 // It builds what is missing, which takes minutes the first time, and hands
@@ -24,7 +26,7 @@ import (
 	"karpenter/lab/build"
 )
 
-const usage = "usage: lab up|down|status|demo|build; lab up --help lists the flags of up"
+const usage = "usage: lab up|down|status|demo|chart|workshop|build; lab up --help lists the flags of up"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -51,12 +53,19 @@ func run(ctx context.Context, args []string) error {
 	supervisor := build.Supervisor(root, state)
 	programs := []build.Program{supervisor, build.Controller(root, state)}
 	switch args[0] {
-	case "up", "demo", "build":
+	case "up", "demo", "build", "chart", "workshop":
 		plane, err := build.ControlPlane(filepath.Join(root, "lab"))
 		if err != nil {
 			return err
 		}
 		programs = append(plane, programs...)
+		if args[0] == "chart" || args[0] == "workshop" {
+			helms, err := build.Helm(filepath.Join(root, "charts"))
+			if err != nil {
+				return err
+			}
+			programs = append(programs, helms...)
+		}
 	case "down", "status":
 		if _, err := os.Stat(filepath.Join(state, "state.json")); errors.Is(err, os.ErrNotExist) {
 			fmt.Println("No lab is running.")

@@ -76,6 +76,15 @@ func run(ctx context.Context) error {
 			return err
 		}
 		return play(ctx, *root, *state, edition, *keep)
+	case "chart", "workshop":
+		*state = filepath.Join(*root, ".lab", args[0])
+		if err := flags.Parse(args[1:]); err != nil {
+			return err
+		}
+		if args[0] == "chart" {
+			return chart(ctx, *root, *state)
+		}
+		return playWorkshop(ctx, *root, *state)
 	}
 	return fmt.Errorf("unknown command %q", args[0])
 }
