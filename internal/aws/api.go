@@ -22,6 +22,7 @@ type API interface {
 	machineAPI
 	profileAPI
 	clusterAPI
+	rightsAPI
 }
 
 type shopAPI interface {

@@ -27,6 +27,7 @@ func (p *Provider) Prepare(ctx context.Context, req cloud.LaunchRequest) (cloud.
 	if err != nil {
 		return "", err
 	}
+	p.inFlight.add(plan.Subnets, p.now())
 	order, err := plan.Order()
 	if err != nil {
 		return "", err
@@ -78,7 +79,6 @@ func (p *Provider) plan(ctx context.Context, s Settings, c *class.Class, req *cl
 	}
 	out.Subnets = launch.BestSubnets(subnets)
 	maps.DeleteFunc(out.Subnets, func(zone string, _ launch.Subnet) bool { return !launch.InZone(out.Candidates, zone) })
-	p.inFlight.add(out.Subnets, p.now())
 	return out, nil
 }
 

@@ -84,6 +84,9 @@ func (p *Provider) Resolve(ctx context.Context, ref world.ClassRef) (Found, erro
 	set, err := p.images(ctx, s, &c)
 	f.Images = set.list
 	note(PartImages, err)
+	if f.err() == nil {
+		note(PartContent, p.tryRights(ctx, s, &c))
+	}
 	return f, f.err()
 }
 

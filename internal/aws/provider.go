@@ -47,6 +47,7 @@ type Provider struct {
 	// clusters are answers of EKS; the zero value where it did not answer.
 	clusters *cache[launch.EKSCluster]
 	profiles *cache[string]
+	rights   *cache[verdict]
 	prices   *priceTable
 	shelf    *shelf
 	observed *observed
@@ -134,6 +135,7 @@ func New(c Config) *Provider {
 		parameter:   newCache[string](placesLast, c.Now),
 		clusters:    newCache[launch.EKSCluster](placesLast, c.Now),
 		profiles:    newCache[string](profilesLast, c.Now),
+		rights:      newCache[verdict](rightsLast, c.Now),
 		prices:      newPriceTable(c.API.Region()),
 		shelf:       &shelf{catalogs: map[string]shelved{}},
 		unavailable: c.Unavailable,

@@ -150,6 +150,18 @@ type ForbiddenError struct{ Err error }
 func (e *ForbiddenError) Error() string { return e.Err.Error() }
 func (e *ForbiddenError) Unwrap() error { return e.Err }
 
+// MissingRightError: it was tried out, without effect, and a right that launching
+// needs is missing. Reason is the check in one word.
+type MissingRightError struct {
+	Right, Reason string
+	Err           error
+}
+
+func (e *MissingRightError) Error() string {
+	return fmt.Sprintf("the right %s is missing for the controller, or does not cover what this class asks for: give it (%v)", e.Right, e.Err)
+}
+func (e *MissingRightError) Unwrap() error { return e.Err }
+
 // RewrittenError: the launch was not sent, as it goes together with others now.
 // What is prepared instead must be written down, and then launched.
 type RewrittenError struct{ Prepared Prepared }

@@ -120,7 +120,11 @@ func (in *CreateFleetInput) accesses(c *Cloud) []access {
 }
 
 func (in *RunInstancesInput) accesses(c *Cloud) []access {
-	return c.making("RunInstances", "instance", in.TagSpecs)
+	out := c.making("RunInstances", "instance", in.TagSpecs)
+	if p := in.Profile; p != nil {
+		out = append(out, c.passRole(c.roleOf(cmp.Or(p.Name, p.ARN))))
+	}
+	return out
 }
 
 func (in *CreateLaunchTemplateInput) accesses(c *Cloud) []access {

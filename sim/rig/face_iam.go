@@ -37,6 +37,11 @@ func (f *face) Cluster(ctx context.Context, name string) (launch.EKSCluster, err
 	return call(f, "DescribeCluster", cases.Call{}, func() (launch.EKSCluster, error) { return f.to.Cluster(ctx, name) })
 }
 
+// DryRun is noted under a name of its own, as it starts nothing.
+func (f *face) DryRun(ctx context.Context, t launch.Template, fleet launch.Fleet) error {
+	return done(f, "DryRun", cases.Call{}, func() error { return f.to.DryRun(ctx, t, fleet) })
+}
+
 // Receive implements the queue of interruption notices; it does not wait.
 func (f *face) Receive(ctx context.Context, queue string, wait time.Duration) ([]notice.Message, error) {
 	return call(f, "ReceiveMessage", cases.Call{}, func() ([]notice.Message, error) { return f.to.Receive(ctx, queue, wait) })

@@ -79,6 +79,7 @@ func (p *Process) loops() {
 			return p.now().Add(gc.Interval), err
 		}},
 		&loop{p: p, title: "notice", pass: p.All.Notices.Pass},
+		&loop{p: p, title: "status", pass: p.All.Notices.Check},
 		&loop{p: p, title: "catalog", pass: func(ctx context.Context) (time.Time, error) { return p.All.Catalog.Pass(ctx), nil }},
 	)
 	for _, kind := range planner.Watched() {
@@ -141,18 +142,20 @@ type loop struct {
 	p     *Process
 	title string
 	at    time.Time
+	over  bool // the pass does not want to run again
 	pass  func(context.Context) (time.Time, error)
 }
 
 func (l *loop) name() string { return l.title }
 
-func (l *loop) next(time.Time) (time.Time, bool) { return l.at, true }
+func (l *loop) next(time.Time) (time.Time, bool) { return l.at, !l.over }
 
 func (l *loop) act() {
 	next, err := l.pass(l.p.ctx(l.title))
 	if err != nil && !l.p.dead {
 		l.p.rig.Log.trouble(l.title, "", err)
 	}
+	l.over = next.IsZero()
 	// Whatever a pass wants, time goes on between two.
 	l.at = next.Add(-l.p.skew)
 	if least := l.p.rig.clock.Add(time.Millisecond); l.at.Before(least) {

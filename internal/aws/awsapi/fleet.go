@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"karpenter/internal/aws/launch"
+	"karpenter/internal/cloud"
 	"karpenter/internal/core/label"
 )
 
@@ -92,4 +93,43 @@ func place(p *types.LaunchTemplateAndOverridesResponse) launch.Override {
 	}
 	o := p.Overrides
 	return launch.Override{Type: string(o.InstanceType), Subnet: aws.ToString(o.SubnetId), Zone: aws.ToString(o.AvailabilityZone)}
+}
+
+// DryRun asks, without effect, whether we may make the template, launch with it
+// through a fleet, and run the machine: *cloud.MissingRightError if not. Any other
+// error says nothing about rights.
+func (a *API) DryRun(ctx context.Context, t launch.Template, f launch.Fleet) error {
+	fleet := fleetInput("dry-run", f)
+	fleet.DryRun = aws.Bool(true)
+	template := templateInput(t)
+	template.DryRun = aws.Bool(true)
+	run := runInput(t, f)
+	for i, try := range []func() error{
+		func() error { _, err := a.ec2.CreateLaunchTemplate(ctx, template); return err },
+		func() error { _, err := a.ec2.CreateFleet(ctx, fleet); return err },
+		func() error { _, err := a.ec2.RunInstances(ctx, run); return err },
+	} {
+		if err := try(); forbidden(code(err)) {
+			return &cloud.MissingRightError{Right: launch.Tried[i].Right, Reason: launch.Tried[i].Reason, Err: kind("trying it out", err)}
+		} else if code(err) != "DryRunOperation" {
+			return kind("trying out "+launch.Tried[i].Right, err)
+		}
+	}
+	return nil
+}
+
+// runInput asks for the first machine of a fleet without one.
+func runInput(t launch.Template, f launch.Fleet) *ec2.RunInstancesInput {
+	first := f.Configs[0].Overrides[0]
+	in := &ec2.RunInstancesInput{
+		DryRun: aws.Bool(true), MinCount: aws.Int32(1), MaxCount: aws.Int32(1), InstanceType: types.InstanceType(first.Type), SubnetId: aws.String(first.Subnet),
+		ImageId: aws.String(t.Data.ImageID), SecurityGroupIds: t.Data.SecurityGroups,
+	}
+	if t.Data.InstanceProfile != "" {
+		in.IamInstanceProfile = &types.IamInstanceProfileSpecification{Name: aws.String(t.Data.InstanceProfile)}
+	}
+	for _, r := range []types.ResourceType{types.ResourceTypeInstance, types.ResourceTypeVolume} {
+		in.TagSpecifications = append(in.TagSpecifications, types.TagSpecification{ResourceType: r, Tags: tags(f.Tags)})
+	}
+	return in
 }

@@ -28,15 +28,19 @@ func (a *API) HasTemplate(ctx context.Context, name string) (bool, error) {
 // CreateTemplate makes a launch template. It is no error if there is one of
 // that name: the name tells the content.
 func (a *API) CreateTemplate(ctx context.Context, t launch.Template) error {
-	_, err := a.ec2.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{
-		LaunchTemplateName: aws.String(t.Name),
-		LaunchTemplateData: templateData(&t.Data),
-		TagSpecifications:  []types.TagSpecification{{ResourceType: types.ResourceTypeLaunchTemplate, Tags: tags(t.Tags)}},
-	})
+	_, err := a.ec2.CreateLaunchTemplate(ctx, templateInput(t))
 	if code(err) == "InvalidLaunchTemplateName.AlreadyExistsException" {
 		return nil
 	}
 	return kind("making launch template "+t.Name, err)
+}
+
+func templateInput(t launch.Template) *ec2.CreateLaunchTemplateInput {
+	return &ec2.CreateLaunchTemplateInput{
+		LaunchTemplateName: aws.String(t.Name),
+		LaunchTemplateData: templateData(&t.Data),
+		TagSpecifications:  []types.TagSpecification{{ResourceType: types.ResourceTypeLaunchTemplate, Tags: tags(t.Tags)}},
+	}
 }
 
 // Templates lists the launch templates that match all filters, by name.

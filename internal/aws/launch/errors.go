@@ -48,6 +48,14 @@ type UnknownClusterError struct{ Name string }
 
 func (e *UnknownClusterError) Error() string { return fmt.Sprintf("EKS has no cluster %q", e.Name) }
 
+// Tried are the calls that are tried out, and the reason of the condition that says
+// that the right to make one is missing.
+var Tried = []struct{ Right, Reason string }{
+	{"ec2:CreateLaunchTemplate", "CreateLaunchTemplateAuthCheckFailed"},
+	{"ec2:CreateFleet", "CreateFleetAuthCheckFailed"},
+	{"ec2:RunInstances", "RunInstancesAuthCheckFailed"},
+}
+
 // Fleet error codes that say something about the offering, not about us.
 var capacityCodes = map[string]bool{
 	"InsufficientInstanceCapacity": true,

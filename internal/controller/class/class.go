@@ -207,12 +207,15 @@ func (c *Controller) conclude(o client.Object, trouble map[string]error, err err
 	c.set(o, ready)
 }
 
-// condition is False for the reason given where a change of the object would
-// cure the error, and Unknown where the cloud does not answer.
+// condition is False for the reason given where a change of the object, or of our
+// rights, would cure the error, and Unknown where the cloud does not answer.
 func condition(kind, reason string, err error) metav1.Condition {
 	out := metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind}
 	var bad *cloud.BadClassError
+	var right *cloud.MissingRightError
 	switch {
+	case errors.As(err, &right):
+		out.Status, out.Reason, out.Message = metav1.ConditionFalse, right.Reason, right.Error()
 	case errors.As(err, &bad):
 		out.Status, out.Reason, out.Message = metav1.ConditionFalse, reason, bad.Field+": "+bad.Problem
 	case err != nil:

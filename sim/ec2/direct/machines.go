@@ -148,3 +148,37 @@ func missing(doing, what string, err error) error {
 	}
 	return kind(doing+" "+what, err)
 }
+
+// DryRun asks, without effect, whether we may make the template, launch with it
+// through a fleet, and run the machine: *cloud.MissingRightError if not. Any other
+// error says nothing about rights.
+func (a *API) DryRun(ctx context.Context, t launch.Template, f launch.Fleet) error {
+	fleet, template, run := fleetInput("dry-run", f), templateInput(t), runInput(t, f)
+	fleet.DryRun, template.DryRun = true, true
+	for i, try := range []func() error{
+		func() error { _, err := call(ctx, a, template); return err },
+		func() error { _, err := call(ctx, a, fleet); return err },
+		func() error { _, err := call(ctx, a, run); return err },
+	} {
+		if err := try(); code(err) == "UnauthorizedOperation" {
+			return &cloud.MissingRightError{Right: launch.Tried[i].Right, Reason: launch.Tried[i].Reason, Err: kind("trying it out", err)}
+		} else if code(err) != "DryRunOperation" {
+			return kind("trying out "+launch.Tried[i].Right, err)
+		}
+	}
+	return nil
+}
+
+// runInput asks for the first machine of a fleet without one.
+func runInput(t launch.Template, f launch.Fleet) *ec2.RunInstancesInput {
+	first := f.Configs[0].Overrides[0]
+	in := &ec2.RunInstancesInput{Common: ec2.Common{DryRun: true}, MinCount: 1, MaxCount: 1, SubnetID: first.Subnet}
+	in.InstanceType, in.ImageID, in.SecurityGroups = first.Type, t.Data.ImageID, t.Data.SecurityGroups
+	if t.Data.InstanceProfile != "" {
+		in.Profile = &ec2.Profile{Name: t.Data.InstanceProfile}
+	}
+	for _, kind := range []string{"instance", "volume"} {
+		in.TagSpecs = append(in.TagSpecs, ec2.TagSpec{ResourceType: kind, Tags: tags(f.Tags)})
+	}
+	return in
+}

@@ -26,15 +26,19 @@ func (a *API) HasTemplate(ctx context.Context, name string) (bool, error) {
 // CreateTemplate makes a launch template. It is no error if there is one of
 // that name: the name tells the content.
 func (a *API) CreateTemplate(ctx context.Context, t launch.Template) error {
-	_, err := call(ctx, a, &ec2.CreateLaunchTemplateInput{
-		LaunchTemplateName: t.Name,
-		Data:               templateData(&t.Data),
-		TagSpecs:           []ec2.TagSpec{{ResourceType: "launch-template", Tags: tags(t.Tags)}},
-	})
+	_, err := call(ctx, a, templateInput(t))
 	if code(err) == "InvalidLaunchTemplateName.AlreadyExistsException" {
 		return nil
 	}
 	return kind("making launch template "+t.Name, err)
+}
+
+func templateInput(t launch.Template) *ec2.CreateLaunchTemplateInput {
+	return &ec2.CreateLaunchTemplateInput{
+		LaunchTemplateName: t.Name,
+		Data:               templateData(&t.Data),
+		TagSpecs:           []ec2.TagSpec{{ResourceType: "launch-template", Tags: tags(t.Tags)}},
+	}
 }
 
 // Templates lists the launch templates that match all filters, by name.
