@@ -39,7 +39,7 @@ type ending struct {
 	lucky int
 	// rebuy is what must be bought again costs.
 	rebuy quantity.Price
-	// empty are planned machines without a pod.
+	// empty are planned machines without a pod, although theirs run elsewhere.
 	empty []string
 	// astray counts planned pods that went to another node than planned.
 	astray int
@@ -223,7 +223,8 @@ func (s *story) end() (ending, error) {
 		}
 	}
 	for _, m := range s.machines {
-		if !inhabited[m.node.Name] {
+		runs := func(p world.ObjectName) bool { return !slices.Contains(e.homeless, p) }
+		if !inhabited[m.node.Name] && slices.ContainsFunc(m.planned.Pods, runs) {
 			e.empty = append(e.empty, m.node.Name)
 		}
 	}

@@ -248,6 +248,21 @@ func (b *board) add(tallies []int32, s *spot) {
 	}
 }
 
+// remove takes a pod that counts in the tallies off the spot.
+func (b *board) remove(tallies []int32, s *spot) {
+	for _, i := range tallies {
+		t, c := b.book.tallies[i], &b.count[i]
+		if at := slices.Index(s.unsure, i); at >= 0 {
+			s.unsure = slices.Delete(slices.Clone(s.unsure), at, at+1)
+			b.guess(i, s, -1)
+		} else if v := s.values[t.key]; v >= 0 && !(t.spread && s.counts[i] == never) {
+			c.pods[v]--
+			c.total--
+			c.low = -1
+		}
+	}
+}
+
 // guess counts a pod wherever it may be, or takes it out.
 func (b *board) guess(t int32, s *spot, n int32) {
 	c, key := &b.count[t], b.book.tallies[t].key
@@ -358,6 +373,38 @@ func (b *board) check(r *rules, s *spot) breach {
 		}
 	}
 	return breach{}
+}
+
+// lasting reports whether kube-scheduler would let a pod with the rules, which is
+// at the spot, come there also as the last of all.
+func (b *board) lasting(r *rules, s *spot) bool {
+	own := func(t int32) int32 { return int32(bit(slices.Contains(r.adds, t))) }
+	for i := range r.spread {
+		rule := &r.spread[i]
+		v, c, self := s.values[b.book.tallies[rule.tally].key], &b.count[rule.tally], int32(0)
+		if s.counts[rule.tally] != never {
+			self = own(rule.tally)
+		}
+		least := c.least(v, 0)
+		few := rule.minDomains > 1 && c.domains(v) < rule.minDomains
+		if few {
+			least = 0
+		}
+		if c.most(v)-self+rule.self-least > rule.skew && (few || b.exceeds(rule.tally, v, -self, rule.skew-rule.self)) {
+			return false
+		}
+	}
+	missing, total := false, int32(0)
+	for _, t := range r.affinity {
+		total += b.count[t].total - own(t)
+		missing = missing || b.here(t, s) == own(t)
+	}
+	if missing && total > 0 {
+		return false
+	}
+	return !slices.ContainsFunc(r.follow, func(t int32) bool {
+		return b.count[t].total > own(t) && b.here(t, s) == own(t)
+	})
 }
 
 // anywhere reports whether pods are counted at the spot, or where it may be.

@@ -12,13 +12,14 @@ import (
 type stock struct {
 	classes []*class
 	stats   *Stats
-	dims    []int     // the resources that somebody asks for
-	request []float64 // of those, per class
-	value   []float64 // of a pod, per class
-	left    []int     // pods, per class
-	host    *host     // nil if no class has rules about its host
-	items   []item    // kept from fill to fill
-	need    []float64 // what the items ask for, per item and resource
+	dims    []int      // the resources that somebody asks for
+	request []float64  // of those, per class
+	value   []float64  // of a pod, per class
+	left    []int      // pods, per class
+	host    *host      // nil if no class has rules about its host
+	volumes [][]volume // that pods of the class share with others, per class
+	items   []item     // kept from fill to fill
+	need    []float64  // what the items ask for, per item and resource
 	active  []int32
 	taken   []int
 	// share is the most that the pods of one machine may be worth, so that there
@@ -40,6 +41,7 @@ func newStock(classes []*class, stats *Stats, book *rulebook) stock {
 	s := stock{classes: classes, stats: stats, value: make([]float64, len(classes)), left: make([]int, len(classes)), share: math.Inf(1)}
 	if book != nil {
 		s.host = newHost(book)
+		s.volumes = make([][]volume, len(classes))
 	}
 	if len(classes) > 0 {
 		for d := range classes[0].request {
@@ -52,6 +54,9 @@ func newStock(classes []*class, stats *Stats, book *rulebook) stock {
 		s.left[i] = c.left()
 		for _, d := range s.dims {
 			s.request = append(s.request, float64(c.request[d]))
+		}
+		if c.rules != nil {
+			s.volumes[i] = volumesIn(c.rules.shared, book.dims, s.dims)
 		}
 	}
 	return s
@@ -172,6 +177,7 @@ func (s *stock) fill(members []member, rent, room []float64, greed float64, out 
 	s.taken = taken
 	shared := !math.IsInf(s.share, 1)
 	var masks []label.Mask
+	var attached []volume
 	for {
 		for d := range weight {
 			weight[d] = room[d] / max(1, total[d]*total[d])
@@ -206,10 +212,14 @@ func (s *stock) fill(members []member, rent, room []float64, greed float64, out 
 			break
 		}
 		it := &all[active[at]]
-		request := s.requestOf(it.class)
+		request := s.need[int(active[at])*len(room):][:len(room)]
 		k := howMany(it.left, request, room)
 		if len(active) > 1 {
 			k = max(1, k/bites)
+		}
+		fresh := s.fresh(it.class, attached)
+		if len(fresh) > 0 {
+			k = 1 // those after it do without
 		}
 		if more := (s.share - worth) / s.value[it.class]; float64(k) > more {
 			k = max(1, int(more))
@@ -221,6 +231,14 @@ func (s *stock) fill(members []member, rent, room []float64, greed float64, out 
 		masks, _ = meet(masks, it.way.masks)
 		for d, r := range request {
 			room[d] -= r * float64(k)
+		}
+		for _, v := range fresh {
+			attached = append(attached, v)
+			for i := range all {
+				if slices.Contains(s.volumes[all[i].class], v) {
+					s.need[i*len(room)+v.dim]--
+				}
+			}
 		}
 		if it.left -= k; it.left == 0 {
 			active = slices.Delete(active, at, at+1)

@@ -23,7 +23,8 @@ const nowhere = 1 << 30
 
 // finish makes the plan one that kube-scheduler can follow in the order that it
 // names. Pods that cannot go where they were planned are planned once more, one
-// by one.
+// by one. So are those that could not if they came last: it is kube-scheduler
+// that decides in which order pods come.
 func (p *problem) finish() {
 	if p.book == nil {
 		return
@@ -32,7 +33,7 @@ func (p *problem) finish() {
 	f.narrow()
 	for round := range 5 {
 		f.close()
-		for f.replay() {
+		for f.replay() || round < 4 && f.unsettle() {
 		}
 		classes := f.gather()
 		if round == 4 || !f.rescue(classes) {
@@ -346,6 +347,20 @@ func (f *finisher) replay() bool {
 		return true
 	})
 	return len(p.machines) < before
+}
+
+// unsettle takes pods off their places that would be refused there if they came
+// last, and reports whether there are any. Those that came last go first.
+func (f *finisher) unsettle() (any bool) {
+	p := f.p
+	for _, pod := range slices.Backward(p.order) {
+		if r, s := p.bound[pod], f.spotOf(pod); !f.board.lasting(r, s) {
+			f.board.remove(r.adds, s)
+			f.lose(pod)
+			any = true
+		}
+	}
+	return any
 }
 
 // play makes a new board, on which the pods are that were accepted, and returns

@@ -66,6 +66,9 @@ func (f *finisher) placeSomewhere(c *class) bool {
 		p.place(n, pods)
 		return true
 	}
+	if f.joinOthers(c) {
+		return true
+	}
 	for {
 		best, extra := -1, 0.0
 		var grown grown
@@ -89,6 +92,22 @@ func (f *finisher) placeSomewhere(c *class) bool {
 			return true
 		}
 	}
+}
+
+// joinOthers puts the next pod of the class on a planned machine with others for
+// which the same volume is to be made.
+func (f *finisher) joinOthers(c *class) bool {
+	if len(c.rules.follow) == 0 {
+		return false
+	}
+	for i, s := range f.spots {
+		if c.rules.joins(s.volumes) {
+			if g, ok := f.grow(i, c); ok && f.enlarge(c, i, g) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // enlarge puts the next pod of the class on a planned machine, unless that would

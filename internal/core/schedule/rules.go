@@ -27,7 +27,7 @@ type rules struct {
 	shared   []world.Attachment // volumes that other pods use too
 	keys     []int              // topology keys of all tallies, less the host name
 	onHost   bool               // some tally is per host, or there are ports
-	tied     bool               // must share its host with another pod
+	tied     bool               // must share its host with another pod, or had better do so
 }
 
 // spreadRule is a hard spread: the pods in a domain, less those in the domain
@@ -90,6 +90,7 @@ type filter struct {
 
 // rulebook holds the rules between pods of a snapshot.
 type rulebook struct {
+	dims      *dims
 	keys      []string
 	host      int // the host name in keys, or -1
 	matchers  []matcher
@@ -127,8 +128,8 @@ type kin struct {
 
 // newRulebook collects the rules of the pods, and of pods on nodes that repel
 // others. It returns nil if there are none.
-func newRulebook(pods []*world.Pod, nodes []*world.Node, daemons []world.Daemon, wishes bool) *rulebook {
-	b := &rulebook{host: -1, wishes: wishes, shared: sharedVolumes(pods, nodes), known: map[string]int32{}, filters: map[string]*filter{}, owned: map[string]*owned{}, kins: map[string]*kin{}, rules: map[string]*rules{}}
+func newRulebook(d *dims, pods []*world.Pod, nodes []*world.Node, daemons []world.Daemon, wishes bool) *rulebook {
+	b := &rulebook{dims: d, host: -1, wishes: wishes, shared: sharedVolumes(pods, nodes), known: map[string]int32{}, filters: map[string]*filter{}, owned: map[string]*owned{}, kins: map[string]*kin{}, rules: map[string]*rules{}}
 	some := false
 	for _, p := range pods {
 		some = some || b.ruled(p)
@@ -454,5 +455,7 @@ func (b *rulebook) scope(r *rules) {
 	for _, t := range r.affinity {
 		r.tied = r.tied || b.tallies[t].key == b.host
 	}
+	// While a volume is being made for one pod, the others find only its node.
+	r.tied = r.tied || len(r.follow) > 0
 	r.onHost = r.onHost || len(r.ports) > 0
 }

@@ -43,6 +43,7 @@ func newSettler(p *problem) *settler {
 	}
 	slices.SortStableFunc(s.classes, func(a, b *class) int {
 		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(width[a], width[b]),
+			cmp.Compare(bit(len(a.rules.spread) > 0), bit(len(b.rules.spread) > 0)), // these even out where others went
 			cmp.Compare(len(b.rules.anti), len(a.rules.anti)))
 	})
 	s.board = p.ground.board()
@@ -178,10 +179,13 @@ func (s *settler) node(c *class) int {
 		for _, r := range c.rules.spread {
 			at -= s.board.count[r.tally].at(spot.values[s.p.book.tallies[r.tally].key])
 		}
+		if c.rules.joins(spot.volumes) {
+			at += togetherWeight
+		}
 		if best < 0 || at > score {
 			best, score = n, at
 		}
-		if len(c.rules.spread)+len(c.rules.wishes) == 0 {
+		if len(c.rules.spread)+len(c.rules.wishes)+len(c.rules.follow) == 0 {
 			break
 		}
 	}

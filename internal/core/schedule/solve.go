@@ -88,7 +88,7 @@ func compile(s *world.Snapshot, opt Options) *problem {
 	}
 	p.d = dimsOf(all)
 	nodes := sortedNodes(s.Nodes)
-	p.book = newRulebook(p.pods, nodes, daemons, s.Policy.PreferenceMicros > 0)
+	p.book = newRulebook(&p.d, p.pods, nodes, daemons, s.Policy.PreferenceMicros > 0)
 	var profiles []*profile
 	p.classes, profiles = classify(p.pods, &p.d, p.book)
 	p.profiles = len(profiles)

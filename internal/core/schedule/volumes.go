@@ -121,6 +121,16 @@ func volumesShared(b *rulebook, o *owned, p *world.Pod) {
 	}
 }
 
+// togetherWeight is what it counts for that a volume is to be made for one node
+// only.
+const togetherWeight = 1000
+
+// joins reports whether a volume that is to be made for a pod with the rules is
+// to be made also for one of those that are there.
+func (r *rules) joins(there []world.Attachment) bool {
+	return len(r.follow) > 0 && slices.ContainsFunc(r.shared, func(a world.Attachment) bool { return a.Unmade && slices.Contains(there, a) })
+}
+
 // users selects the pods that use a volume.
 func (b *rulebook) users(a world.Attachment) int32 {
 	k := string(appendText(appendText([]byte{'u'}, a.Driver), a.Volume))
@@ -149,6 +159,29 @@ func (r *rules) again(d *dims, there []world.Attachment) []int64 {
 		}
 	}
 	return out
+}
+
+// volume is one that pods of several classes, or several pods of one, share, and
+// the resource of a [stock] that counts those of its driver.
+type volume struct {
+	world.Attachment
+	dim int
+}
+
+// volumesIn says which of the resources asked for count the volumes.
+func volumesIn(all []world.Attachment, d *dims, asked []int) (out []volume) {
+	for _, a := range all {
+		out = append(out, volume{a, slices.Index(asked, d.resources()+slices.Index(d.drivers, a.Driver))})
+	}
+	return out
+}
+
+// fresh are the volumes that the first pod of the class has to attach.
+func (s *stock) fresh(class int, attached []volume) []volume {
+	if s.volumes == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(s.volumes[class]), func(v volume) bool { return slices.Contains(attached, v) })
 }
 
 // less is a request without what is counted already.

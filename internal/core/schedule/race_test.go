@@ -1,0 +1,5 @@
+//go:build race
+
+package schedule
+
+func init() { raced = true }
