@@ -3,6 +3,7 @@ package cases
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -247,6 +248,9 @@ type Crash struct {
 	When string `json:"when"`
 }
 
+// callName is what calls are named by.
+var callName = regexp.MustCompile(`^(create|terminate|evict|status|update|patch|delete|(create|update|patch|delete) [A-Z][A-Za-z0-9]+|(describe|create|delete|terminate|run|get|tag|untag|add|remove|receive)[A-Z][A-Za-z0-9]+)$`)
+
 // Publish changes what a node offers.
 type Publish struct {
 	Node        string              `json:"node"`
@@ -345,6 +349,9 @@ func (s *Step) check() error {
 	}
 	if s.Crash != nil && s.Crash.When != "before" && s.Crash.When != "after" {
 		return fmt.Errorf("crash.when: %q is neither before nor after", s.Crash.When)
+	}
+	if s.Crash != nil && !callName.MatchString(s.Crash.Call) {
+		return fmt.Errorf("crash.call: %q is no call: it is create or terminate (machines), evict, status, update, patch or delete (anything in the API server), one of these with a kind (create NodeClaim), or an action of AWS (describeInstances)", s.Crash.Call)
 	}
 	return nil
 }
