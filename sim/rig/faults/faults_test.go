@@ -104,7 +104,7 @@ func TestHistoriesAreOfEveryKind(t *testing.T) {
 func TestPodsThatWaitTooLongAreFound(t *testing.T) {
 	w := newWorld(1, "", shape{})
 	w.chaos = newChaos(w)
-	w.deploy("app", 1, 500, false, false) // and no controller runs
+	w.deploy("app", 1, 500, false, false)           // and no controller runs
 	w.At(start.Add(soon+30*time.Second), func() {}) // something happens
 	w.Run(start.Add(soon + time.Minute))
 	if len(w.rules.Broken) != 1 || !strings.Contains(w.rules.Broken[0], "pod app-0 has been waiting") {
