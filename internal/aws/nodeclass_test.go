@@ -105,6 +105,34 @@ func TestNewProfileIsWaitedFor(t *testing.T) {
 	}
 }
 
+// TestProfileOfAFormerRoleGoesWithTheClass: a class that named a role, and names an
+// instance profile now, leaves nothing behind.
+func TestProfileOfAFormerRoleGoesWithTheClass(t *testing.T) {
+	r := newRig(t, ec2.Options{})
+	left := func() int {
+		list, err := r.API.InstanceProfiles(t.Context(), launch.ProfilePath("us-west-2", "workshop"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	ref := r.nodeClass("demo", gettingStarted)
+	r.prepare(newer(ref, "t1"))
+	if left() != 1 {
+		t.Fatalf("%d profiles were made", left())
+	}
+	r.nodeClass("demo", places+"  instanceProfile: theirs\n  amiSelectorTerms: [{alias: al2023@latest}]\n")
+	r.fault(ec2.Fault{On: "ListInstanceProfiles", Error: "AccessDenied", Times: 1})
+	for range 2 { // where IAM cannot be asked, the class goes all the same
+		if err := r.Retire(t.Context(), r.classes["demo"]); err != nil {
+			t.Error(err)
+		}
+	}
+	if left() != 0 {
+		t.Errorf("%d profiles are left", left())
+	}
+}
+
 // TestProfileThatTakesLonger: where EC2 needs longer than usual, one launch is
 // refused, and those after it wait instead of being refused as well.
 func TestProfileThatTakesLonger(t *testing.T) {

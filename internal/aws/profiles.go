@@ -180,8 +180,14 @@ func (p *Provider) Retire(ctx context.Context, c class.Class) error {
 	if err != nil {
 		return err
 	}
-	if c.Role != "" {
+	if c.Newer() && (c.Role != "" || !s.IsolatedVPC) {
 		err = p.deleteProfiles(ctx, launch.ClassProfilePath(p.Region(), s.Cluster.Name, &c), func(launch.Profile) bool { return true })
+		// Without a role it may have named one before; where we have no right to ask,
+		// it never did.
+		var forbidden *cloud.ForbiddenError
+		if c.Role == "" && errors.As(err, &forbidden) {
+			err = nil
+		}
 	}
 	if c.Newer() { // the templates of others do not tell their class, and are swept
 		err = errors.Join(err, p.deleteTemplates(ctx, class.Term{
