@@ -8,6 +8,7 @@ package assembly
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -27,6 +28,7 @@ import (
 	"karpenter/internal/controller/planner"
 	"karpenter/internal/controller/pool"
 	"karpenter/internal/controller/replace"
+	"karpenter/internal/controller/tag"
 	"karpenter/internal/core/world"
 	"karpenter/internal/journal"
 	"karpenter/internal/kube/dialect"
@@ -158,6 +160,9 @@ func New(p Parts) *Assembly {
 			Look: func(ctx context.Context) (*world.Snapshot, error) {
 				return planner.Snapshot(ctx, look, p.Now(), p.Settings())
 			}},
+	}
+	if slices.ContainsFunc(p.Kinds, func(d dialect.Dialect) bool { return d.Kind == dialect.KindNodePool }) {
+		controllers = append(controllers, &tag.Controller{Ledger: book, Cloud: cloud, Now: p.Now})
 	}
 	for _, kind := range p.Kinds {
 		controllers = append(controllers,
