@@ -240,11 +240,13 @@ func settle(in *Input, n *Node) Step {
 	if !n.initialized() {
 		if why := uninitialized(in, n); why != nil {
 			s.Conditions = append(s.Conditions, *why)
+			s.Events = append(s.Events, findings(in, n, why)...)
 			renominate(in, n, &s)
 			return s
 		}
 		s.Node.label(label.Initialized, "true")
 	}
+	s.Events = append(s.Events, findings(in, n, nil)...)
 	s.Again = in.Now.Add(Settled)
 	s.Conditions = append(s.Conditions, holds(Initialized))
 	stamp(in, n, &s)
