@@ -166,7 +166,7 @@ func New(p Parts) *Assembly {
 	}
 	for _, kind := range p.Kinds {
 		controllers = append(controllers,
-			&pool.Controller{Client: p.Client, Kind: kind, Check: check(provider), Events: events, Now: p.Now, Log: p.Log.WithName("pool")},
+			&pool.Controller{Client: p.Client, Kind: kind, Check: check(provider), Braked: a.Planner.Braked, Events: events, Now: p.Now, Log: p.Log.WithName("pool")},
 			&class.Controller{Client: p.Client, Kind: kind, Resolve: resolve(provider), Release: release(provider), Events: events, Now: p.Now, Log: p.Log.WithName("class")})
 	}
 	if len(p.Kinds) == len(dialect.All()) { // machines can change hands
