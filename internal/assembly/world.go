@@ -20,7 +20,7 @@ import (
 // World is what the process sees now, with what only it knows: catalogues,
 // prices, and what the cloud has none left of.
 func (a *Assembly) World(ctx context.Context) (*dump.Dump, error) {
-	v, err := a.Planner.Look(ctx)
+	s, err := a.Planner.Look(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func (a *Assembly) World(ctx context.Context) (*dump.Dump, error) {
 	for _, k := range cloud.SortedKeys(refused) {
 		closed = append(closed, dump.Closed{Type: k.Type, Zone: k.Zone, CapacityType: k.CapacityType, Until: refused[k].UTC()})
 	}
-	return dump.New("controller", a.parts.Now(), dump.Limits{WhatIfs: planner.Simulations}, v.Snapshot, records, closed), nil
+	return dump.New("controller", a.parts.Now(), dump.Limits{WhatIfs: planner.Simulations}, s, records, closed), nil
 }
 
 // ServeWorld answers with a dump: of now, or with ?seq=N of that decision of the
