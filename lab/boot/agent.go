@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
 )
@@ -161,7 +162,7 @@ func (a *Agent) boot(ctx context.Context, m Machine, memoryPercent int64) error 
 
 // announce adds the machine's devices to its Node, as device plugins do.
 func (a *Agent) announce(ctx context.Context, name string, m Machine) error {
-	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	return retry.RetryOnConflict(patience, func() error {
 		node, err := a.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 		if err != nil || !owns(node, m.ID) {
 			return ignoreGone(err)
@@ -188,7 +189,7 @@ func (a *Agent) remove(ctx context.Context, id, name string) error {
 	if err := sleep(ctx, a.delays.Silence); err != nil || a.runs(id) {
 		return nil
 	}
-	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	err = retry.RetryOnConflict(patience, func() error {
 		node, err := a.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 		if err != nil || !owns(node, id) {
 			return ignoreGone(err)
@@ -220,10 +221,14 @@ func (a *Agent) remove(ctx context.Context, id, name string) error {
 	return ignoreGone(err)
 }
 
+// patience is for the many who write to a Node that has just joined: where a
+// real cloud controller or kubelet begins again, the agent has this one try.
+var patience = wait.Backoff{Steps: 30, Duration: 20 * time.Millisecond, Factor: 1.2, Jitter: 0.5}
+
 // update changes the Node of a machine; a Node that is gone, or belongs to
 // another machine by now, is left alone.
 func (a *Agent) update(ctx context.Context, name, id string, change func(*corev1.Node)) error {
-	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	return retry.RetryOnConflict(patience, func() error {
 		node, err := a.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 		if err != nil || !owns(node, id) {
 			return ignoreGone(err)
