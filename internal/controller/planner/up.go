@@ -38,11 +38,10 @@ func (p *Planner) up(ctx context.Context, set settings.Settings) error {
 	start := p.Now()
 	plan := schedule.Solve(v.Snapshot, schedule.Options{})
 	p.Metrics.Solved(len(v.Pending), p.Now().Sub(start), len(plan.Unplaced))
-	if len(plan.Machines) > 0 {
+	p.Log.V(1).Info("found provisionable pods", "pods", len(v.Pending), "placements", len(plan.Placements), "newNodes", len(plan.Machines), "unplaced", len(plan.Unplaced))
+	if news := p.explain(v, plan); news || len(plan.Machines) > 0 {
 		p.Journal.Add(journal.Planned(v.Snapshot, &plan, start))
 	}
-	p.Log.V(1).Info("found provisionable pods", "pods", len(v.Pending), "placements", len(plan.Placements), "newNodes", len(plan.Machines), "unplaced", len(plan.Unplaced))
-	p.explain(v, plan)
 	if len(plan.Machines) > 0 {
 		p.Log.Info("computed new nodes", "newNodes", len(plan.Machines), "pods", podsOf(plan.Machines), "pricePerHour", plan.Price().String())
 	}
@@ -117,8 +116,8 @@ func (p *Planner) stillAllowed(ctx context.Context, pool world.Pool) error {
 }
 
 // explain says where pods go, and why others stay. Pods that stay for the same
-// reason share a line in the log, when the reason is new.
-func (p *Planner) explain(v *mirror.View, plan schedule.Plan) {
+// reason share a line in the log, when the reason is new; it reports whether one is.
+func (p *Planner) explain(v *mirror.View, plan schedule.Plan) (news bool) {
 	waiting := map[string][]world.ObjectName{}
 	var texts []string
 	for _, u := range plan.Unplaced {
@@ -135,6 +134,7 @@ func (p *Planner) explain(v *mirror.View, plan schedule.Plan) {
 	}
 	for _, text := range texts {
 		if pods := waiting[text]; !p.said[text] {
+			news = true
 			p.Log.Error(nil, "could not place pod", "pod", pods[0].String(), "andOthers", len(pods)-1, "reason", text)
 		}
 	}
@@ -149,6 +149,7 @@ func (p *Planner) explain(v *mirror.View, plan schedule.Plan) {
 		}
 		p.tell(v, pl.Pod, corev1.EventTypeNormal, "Nominated", "pod should run on "+where)
 	}
+	return news
 }
 
 // closest is the reason that comes closest to a fit, for the log; the event of
