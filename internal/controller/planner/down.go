@@ -16,6 +16,7 @@ import (
 	"karpenter/internal/core/disrupt"
 	"karpenter/internal/dump"
 	"karpenter/internal/journal"
+	"karpenter/internal/kube/dialect"
 	"karpenter/internal/kube/intent"
 	"karpenter/internal/kube/mirror"
 	"karpenter/internal/settings"
@@ -135,6 +136,7 @@ func (p *Planner) finishOne(ctx context.Context, set settings.Settings, cmd comm
 	var failed error
 	for _, k := range kept {
 		p.Journal.Add(journal.Noted(journal.Dropped, k.Node+": "+k.Reason.String(), cmd.id, [][2]string{{"", k.Node}}, p.Now()))
+		p.Metrics.Dropped(k.Method, k.Reason.Code())
 		p.Log.Info("called off", "method", k.Method, "command", cmd.id, "node", k.Node, "reason", k.Reason.String())
 		for _, t := range cmd.Remove {
 			if t.Node == k.Node {
@@ -168,7 +170,7 @@ func (p *Planner) replace(ctx context.Context, v *mirror.View, cmd command, chec
 		}
 		p.Metrics.Created(cmd.Method, m.Pool)
 		for _, t := range checked.Remove {
-			p.Events.Event(nodeNamed(t.Node), corev1.EventTypeNormal, "DeprovisioningLaunchingNode", "replacement "+rec.Name+" was asked for: "+cmd.Method)
+			p.Events.Event(nodeNamed(t.Node), corev1.EventTypeNormal, dialect.Of(t.PoolKind).Events.Launching, "replacement "+rec.Name+" was asked for: "+cmd.Method)
 		}
 	}
 	in := intent.Intent{ID: cmd.id, Method: cmd.Method, Since: p.Now(), Replacements: len(checked.Replace), Bought: true}
@@ -200,7 +202,7 @@ func (p *Planner) remove(ctx context.Context, cmd command, t disrupt.Target) err
 	p.Mirror.Deleted(t.Claim, p.Now())
 	p.Metrics.Decided("delete", cmd.Method)
 	p.Metrics.Disrupted(cmd.Method, t.Pool)
-	p.Events.Event(nodeNamed(t.Node), corev1.EventTypeNormal, "DeprovisioningTerminatingNode", "the node goes: "+cmd.Method)
+	p.Events.Event(nodeNamed(t.Node), corev1.EventTypeNormal, dialect.Of(t.PoolKind).Events.Terminating, "the node goes: "+cmd.Method)
 	p.Journal.Add(journal.Noted(journal.Removed, t.Node+" goes: "+cmd.Method, cmd.id, [][2]string{{t.Claim, t.Node}}, p.Now()))
 	p.Log.Info("removing node", "method", cmd.Method, "command", cmd.id, "node", t.Node, "nodeclaim", t.Claim, poolWord(t.PoolKind), t.Pool)
 	return nil

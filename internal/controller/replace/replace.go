@@ -1,8 +1,11 @@
-// Package replace finishes disruptions that wait for replacements: when they
-// are ready the old machine goes; when they fail or come too late it stays.
+// Package replace finishes disruptions that wait for replacements. When they are
+// ready, everything is looked at once more, and the old machines go if that still
+// is right; a machine whose reason to go is gone, or whose replacements fail or
+// come too late, stays and is opened again. That is the last moment: what is
+// deleted cannot be had back.
 //
-// It may import api, core and kube. Everything that it needs is written on the
-// NodeClaims, so a restart goes on where it was.
+// It may import api, core, kube and journal. Everything that it needs is written
+// on the NodeClaims, so a restart goes on where it was.
 package replace
 
 import (
@@ -12,7 +15,6 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,7 +22,10 @@ import (
 
 	apiv1 "karpenter/api/v1"
 	"karpenter/internal/core/disrupt"
-	"karpenter/internal/kube/convert"
+	"karpenter/internal/core/reason"
+	"karpenter/internal/core/world"
+	"karpenter/internal/journal"
+	"karpenter/internal/kube/dialect"
 	"karpenter/internal/kube/event"
 	"karpenter/internal/kube/feed"
 	"karpenter/internal/kube/intent"
@@ -48,29 +53,42 @@ type Controller struct {
 	Events event.Recorder
 	Now    func() time.Time
 	Log    logr.Logger
-	// Disrupted counts a machine that goes, by reason and pool.
+	// Look takes a snapshot of the cluster as it is now.
+	Look func(context.Context) (*world.Snapshot, error)
+	// Journal takes down what was given up.
+	Journal *journal.Journal
+	// Disrupted counts a machine that goes, by reason and pool; GivenUp counts a
+	// command that is not carried out, by method and cause. nil: nobody counts.
 	Disrupted func(reason, pool string)
+	GivenUp   func(method, cause string)
+}
+
+// command are the machines that go together, as far as they are still there.
+type command struct {
+	intent.Intent
+	machines []*apiv1.NodeClaim
 }
 
 // state of the replacements of one command.
 type state struct{ live, ready int }
 
-// decide is what becomes of the machine.
-func decide(in intent.Intent, s state, now time.Time) (remove bool, giveUp string, again time.Duration) {
+// decide is what becomes of the machine: it may go, it is given up for a reason,
+// or it is looked at again after a while.
+func decide(in intent.Intent, s state, now time.Time) (ready bool, giveUp reason.Reason, again time.Duration) {
 	age := now.Sub(in.Since)
 	switch {
 	case !in.Bought && age >= checkedWithin:
-		return false, "the command was not carried out", 0
+		return false, disrupt.NotCarriedOut{}, 0
 	case !in.Bought:
-		return false, "", checkedWithin - age
+		return false, nil, checkedWithin - age
 	case s.ready >= in.Replacements:
-		return true, "", 0
+		return true, nil, 0
 	case s.live < in.Replacements && age >= visibleWithin:
-		return false, "a replacement failed", 0
+		return false, disrupt.ReplacementFailed{}, 0
 	case age >= readyWithin:
-		return false, "the replacements were not ready in time", 0
+		return false, disrupt.ReplacementsLate{Ready: s.ready, Wanted: in.Replacements}, 0
 	}
-	return false, "", min(poll, readyWithin-age)
+	return false, nil, min(poll, readyWithin-age)
 }
 
 // Reconcile looks at one machine that was chosen to go.
@@ -80,41 +98,47 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	in, marked, err := intent.Read(claim.Annotations)
-	if !marked || claim.DeletionTimestamp != nil {
+	switch {
+	case claim.DeletionTimestamp != nil:
 		return reconcile.Result{}, nil
+	case !marked:
+		return reconcile.Result{}, c.stray(ctx, claim)
+	case err != nil:
+		return reconcile.Result{}, c.keep(ctx, claim, in, disrupt.Unreadable{Problem: err.Error()})
 	}
-	if err != nil {
-		return reconcile.Result{}, c.keep(ctx, claim, in, false, "its intent cannot be read: "+err.Error())
-	}
-	if in.Method == disrupt.Drift && !meta.IsStatusConditionTrue(claim.Status.Conditions, apiv1.ConditionDrifted) {
-		return reconcile.Result{}, c.keep(ctx, claim, in, false, "the machine is as it should be again")
-	}
-	s, err := c.look(ctx, in)
+	s, machines, err := c.look(ctx, in)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	remove, giveUp, again := decide(in, s, c.Now())
+	ready, giveUp, again := decide(in, s, c.Now())
 	switch {
-	case remove:
-		return reconcile.Result{}, c.remove(ctx, claim, in)
-	case giveUp != "":
-		return reconcile.Result{}, c.keep(ctx, claim, in, in.Bought, giveUp)
+	case ready:
+		return c.finish(ctx, command{in, machines})
+	case giveUp != nil:
+		return reconcile.Result{}, c.keep(ctx, claim, in, giveUp)
 	}
 	if in.Bought {
-		c.Events.Event(about(claim), corev1.EventTypeNormal, "DeprovisioningWaitingReadiness",
+		c.Events.Event(about(claim), corev1.EventTypeNormal, words(claim).WaitingReadiness,
 			fmt.Sprintf("%s waits until %d replacement(s) are ready", in.Method, in.Replacements))
 	}
 	return reconcile.Result{RequeueAfter: again}, nil
 }
 
-func (c *Controller) look(ctx context.Context, in intent.Intent) (s state, err error) {
+// look counts the replacements and finds the machines that go together.
+func (c *Controller) look(ctx context.Context, in intent.Intent) (s state, machines []*apiv1.NodeClaim, err error) {
 	var all apiv1.NodeClaimList
 	if err := c.Client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
-		return s, fmt.Errorf("looking for replacements: %w", err)
+		return s, nil, fmt.Errorf("looking for replacements: %w", err)
 	}
 	for i := range all.Items {
 		o := &all.Items[i]
-		if o.Annotations[intent.ReplacesAnnotation] != in.ID || o.DeletionTimestamp != nil {
+		if o.DeletionTimestamp != nil {
+			continue
+		}
+		if other, ok, err := intent.Read(o.Annotations); ok && err == nil && other.ID == in.ID {
+			machines = append(machines, o.DeepCopy())
+		}
+		if o.Annotations[intent.ReplacesAnnotation] != in.ID {
 			continue
 		}
 		s.live++
@@ -122,45 +146,13 @@ func (c *Controller) look(ctx context.Context, in intent.Intent) (s state, err e
 			s.ready++
 		}
 	}
-	return s, nil
+	return s, machines, nil
 }
 
-func (c *Controller) remove(ctx context.Context, claim *apiv1.NodeClaim, in intent.Intent) error {
-	err := client.IgnoreNotFound(c.Client.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}))
-	if err != nil {
-		return fmt.Errorf("deleting NodeClaim %s: %w", claim.Name, err)
-	}
-	if c.Disrupted != nil {
-		c.Disrupted(in.Method, convert.Record(claim).Pool)
-	}
-	c.Events.Event(about(claim), corev1.EventTypeNormal, "DeprovisioningTerminatingNode", "its replacements are ready, the node goes: "+in.Method)
-	c.Log.Info("removing node, its replacements are ready", "nodeclaim", claim.Name, "node", claim.Status.NodeName, "method", in.Method, "command", in.ID)
-	return nil
-}
-
-// keep opens the node again. Replacements that came up by half are left to the
-// other methods. failed: it is they that did not come up.
-func (c *Controller) keep(ctx context.Context, claim *apiv1.NodeClaim, in intent.Intent, failed bool, why string) error {
-	var node *corev1.Node
-	if claim.Status.NodeName != "" {
-		node = &corev1.Node{}
-		err := c.Client.Get(ctx, client.ObjectKey{Name: claim.Status.NodeName}, node)
-		if apierrors.IsNotFound(err) {
-			node = nil
-		} else if err != nil {
-			return err
-		}
-	}
-	var notes []func(*apiv1.NodeClaim)
-	if failed && c.Now().Sub(in.Since) >= slowly {
-		notes = append(notes, func(o *apiv1.NodeClaim) { convert.AddFailure(o, c.Now(), why) })
-	}
-	if err := intent.Unmark(ctx, c.Client, claim, node, notes...); err != nil {
-		return fmt.Errorf("taking back %s of NodeClaim %s: %w", in.Method, claim.Name, err)
-	}
-	c.Events.Event(about(claim), corev1.EventTypeWarning, "DisruptionRolledBack", in.Method+" was given up: "+why)
-	c.Log.Info("rolled back", "nodeclaim", claim.Name, "node", claim.Status.NodeName, "method", in.Method, "command", in.ID, "reason", why)
-	return nil
+// words are how the generation of the machine's pool calls what is told about it.
+func words(claim *apiv1.NodeClaim) dialect.Events {
+	kind, _ := dialect.Owner(claim.Labels)
+	return dialect.Of(kind).Events
 }
 
 // about is the node, if it has joined, or else the claim.
@@ -168,9 +160,7 @@ func about(claim *apiv1.NodeClaim) client.Object {
 	if claim.Status.NodeName == "" {
 		return claim
 	}
-	n := &corev1.Node{}
-	n.Name, n.UID = claim.Status.NodeName, types.UID(claim.Status.NodeName) // as the kubelet does
-	return n
+	return nodeNamed(claim.Status.NodeName)
 }
 
 // Reconciler is the controller with what it is fed with: the machines that are
@@ -182,6 +172,8 @@ func (c *Controller) Reconciler() feed.Reconciler {
 	return feed.Reconciler{Reconciler: c, Name: "replace", Sources: []feed.Source{
 		{Kind: &apiv1.NodeClaim{}, Matters: has(intent.Annotation)},
 		{Kind: &apiv1.NodeClaim{}, Map: c.replacedBy, Matters: has(intent.ReplacesAnnotation)},
+		{Kind: &apiv1.NodeClaim{}, Matters: unmarked},
+		{Kind: &corev1.Node{}, Map: c.ofNode, Matters: feed.Latest(func(o client.Object) bool { return intent.Marked(o.(*corev1.Node)) })},
 	}}
 }
 

@@ -27,10 +27,10 @@ func TestDecide(t *testing.T) {
 		"left behind by a process that died": {in: intent.Intent{Since: t0}, after: checkedWithin, giveUp: true},
 	} {
 		remove, giveUp, again := decide(c.in, c.s, t0.Add(c.after))
-		if remove != c.remove || (giveUp != "") != c.giveUp {
-			t.Errorf("%s: remove %v, give up %q", name, remove, giveUp)
+		if remove != c.remove || (giveUp != nil) != c.giveUp {
+			t.Errorf("%s: remove %v, give up %v", name, remove, giveUp)
 		}
-		if waits := !remove && giveUp == ""; waits != (again > 0) {
+		if waits := !remove && giveUp == nil; waits != (again > 0) {
 			t.Errorf("%s: again in %s", name, again)
 		}
 	}

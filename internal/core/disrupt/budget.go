@@ -70,15 +70,22 @@ func (l *ledger) refuses(c candidate) reason.Reason {
 			return Busy{Other: a.other}
 		}
 	}
-	if l.method.budget == "" {
+	return overBudget(c.pool, l.method.budget, a.machines, a.going+a.drawn)
+}
+
+// overBudget says which budget lets no further machine go for the named reason,
+// where so many of the machines are going; nil if none forbids it, or no budget is
+// asked as the reason is empty.
+func overBudget(pool *world.Pool, name string, machines, going int) reason.Reason {
+	if name == "" {
 		return nil
 	}
-	for _, b := range c.pool.Disruption.Budgets {
-		if b.Inactive || len(b.Reasons) > 0 && !slices.Contains(b.Reasons, l.method.budget) {
+	for _, b := range pool.Disruption.Budgets {
+		if b.Inactive || len(b.Reasons) > 0 && !slices.Contains(b.Reasons, name) {
 			continue
 		}
-		if allowed := allowedBy(b.Nodes, a.machines); a.going+a.drawn >= allowed {
-			return PoolBudget{Pool: c.node.Pool, Nodes: b.Nodes, Allowed: allowed, Going: a.going + a.drawn, Ends: b.Ends}
+		if allowed := allowedBy(b.Nodes, machines); going >= allowed {
+			return PoolBudget{Pool: pool.Name, Nodes: b.Nodes, Allowed: allowed, Going: going, Ends: b.Ends}
 		}
 	}
 	return nil

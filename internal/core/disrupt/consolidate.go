@@ -41,6 +41,10 @@ func consolidatable(c candidate) (time.Time, bool) {
 	return since, true
 }
 
+// consolidates: the pool still wants its machines to cost less. That pods come
+// or go is no reason to keep a machine whose replacement is paid for.
+func consolidates(c candidate) bool { return c.pool != nil && c.pool.Consolidate }
+
 // consolidate looks for machines whose pods find room on others, then for
 // machines that one cheaper machine can stand in for. The probe proposes, Solve
 // confirms.

@@ -81,6 +81,9 @@ type method struct {
 	budget string
 	// due reports whether the method wants the machine, and since when.
 	due func(c candidate) (since time.Time, ok bool)
+	// lasts reports whether a machine is still wanted for which a replacement was
+	// bought; nil: if it is due.
+	lasts func(c candidate) bool
 	// act finds commands among the machines that are due and not blocked.
 	act func(r *round, m method, due []candidate)
 	// quick: nothing has to move, so nothing else waits for it.
@@ -106,7 +109,15 @@ var methods = []method{
 	{name: Expiration, due: expired, act: (*round).oneByOne},
 	{name: Drift, budget: ReasonDrifted, due: drifted, act: (*round).oneByOne, eventual: true},
 	{name: Emptiness, budget: ReasonEmpty, due: empty, act: (*round).together, quick: true},
-	{name: Consolidation, budget: ReasonUnderutilized, due: consolidatable, act: (*round).consolidate, saves: true},
+	{name: Consolidation, budget: ReasonUnderutilized, due: consolidatable, act: (*round).consolidate, saves: true, lasts: consolidates},
+}
+
+func methodNamed(name string) (method, bool) {
+	i := slices.IndexFunc(methods, func(m method) bool { return m.name == name })
+	if i < 0 {
+		return method{name: name}, false
+	}
+	return methods[i], true
 }
 
 // candidate is one machine under consideration.
@@ -155,11 +166,10 @@ func Decide(s *world.Snapshot, now time.Time, opt Options) Decision {
 func Check(s *world.Snapshot, now time.Time, cmd Command, opt Options) (Command, []Kept) {
 	var d Decision
 	r := newRound(s, now, opt, &d)
-	i := slices.IndexFunc(methods, func(m method) bool { return m.name == cmd.Method })
-	if i < 0 {
+	m, known := methodNamed(cmd.Method)
+	if !known {
 		return Command{Method: cmd.Method}, nil
 	}
-	m := methods[i]
 	var left []candidate
 	for _, t := range cmd.Remove {
 		c, why := r.still(m, t)

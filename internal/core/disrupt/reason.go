@@ -129,38 +129,61 @@ type (
 		Pod   world.ObjectName `json:"pod"`
 		Until time.Time        `json:"until"`
 	}
+	// RoomTaken: what was bought is ready, and others have taken the room of the
+	// pod, or there is less of it than was promised.
+	RoomTaken struct {
+		Pod world.ObjectName `json:"pod"`
+	}
+	// NotCarriedOut: whoever chose the machine did not go on.
+	NotCarriedOut struct{}
+	// Unreadable: what was written down about the command cannot be read.
+	Unreadable struct {
+		Problem string `json:"problem"`
+	}
+	// ReplacementFailed: something that was bought is gone before it was ready.
+	ReplacementFailed struct{}
+	// ReplacementsLate: what was bought was not ready in time.
+	ReplacementsLate struct {
+		Ready  int `json:"ready"`
+		Wanted int `json:"wanted"`
+	}
 	// Reduced: the command of which it was a part has changed.
 	Reduced struct{}
 )
 
-func (NotOurs) Code() string          { return "NotOurs" }
-func (Deleting) Code() string         { return "Deleting" }
-func (Gone) Code() string             { return "Gone" }
-func (NotDue) Code() string           { return "NotDue" }
-func (NotMarked) Code() string        { return "NotMarked" }
-func (NotLookedAt) Code() string      { return "NotLookedAt" }
-func (NotInitialized) Code() string   { return "NotInitialized" }
-func (Promised) Code() string         { return "Promised" }
-func (ProtectedNode) Code() string    { return "ProtectedNode" }
-func (ProtectedPod) Code() string     { return "ProtectedPod" }
-func (BudgetSpent) Code() string      { return "BudgetSpent" }
-func (TwoBudgets) Code() string       { return "TwoBudgets" }
-func (Busy) Code() string             { return "Busy" }
-func (NoOtherPlace) Code() string     { return "NoOtherPlace" }
-func (WaitsFor) Code() string         { return "WaitsFor" }
-func (PoolBudget) Code() string       { return "PoolBudget" }
-func (NoPrice) Code() string          { return "NoPrice" }
-func (NotCheaper) Code() string       { return "NotCheaper" }
-func (SeveralNeeded) Code() string    { return "SeveralNeeded" }
-func (SpotStays) Code() string        { return "SpotStays" }
-func (FewSpotTypes) Code() string     { return "FewSpotTypes" }
-func (RulesKeep) Code() string        { return "RulesKeep" }
-func (ReplacementsFail) Code() string { return "ReplacementsFail" }
-func (Unbalanced) Code() string       { return "Unbalanced" }
-func (PoolKeeps) Code() string        { return "PoolKeeps" }
-func (NotQuiet) Code() string         { return "NotQuiet" }
-func (JustMoved) Code() string        { return "JustMoved" }
-func (Reduced) Code() string          { return "Reduced" }
+func (NotOurs) Code() string           { return "NotOurs" }
+func (Deleting) Code() string          { return "Deleting" }
+func (Gone) Code() string              { return "Gone" }
+func (NotDue) Code() string            { return "NotDue" }
+func (NotMarked) Code() string         { return "NotMarked" }
+func (NotLookedAt) Code() string       { return "NotLookedAt" }
+func (NotInitialized) Code() string    { return "NotInitialized" }
+func (Promised) Code() string          { return "Promised" }
+func (ProtectedNode) Code() string     { return "ProtectedNode" }
+func (ProtectedPod) Code() string      { return "ProtectedPod" }
+func (BudgetSpent) Code() string       { return "BudgetSpent" }
+func (TwoBudgets) Code() string        { return "TwoBudgets" }
+func (Busy) Code() string              { return "Busy" }
+func (NoOtherPlace) Code() string      { return "NoOtherPlace" }
+func (WaitsFor) Code() string          { return "WaitsFor" }
+func (PoolBudget) Code() string        { return "PoolBudget" }
+func (NoPrice) Code() string           { return "NoPrice" }
+func (NotCheaper) Code() string        { return "NotCheaper" }
+func (SeveralNeeded) Code() string     { return "SeveralNeeded" }
+func (SpotStays) Code() string         { return "SpotStays" }
+func (FewSpotTypes) Code() string      { return "FewSpotTypes" }
+func (RulesKeep) Code() string         { return "RulesKeep" }
+func (ReplacementsFail) Code() string  { return "ReplacementsFail" }
+func (Unbalanced) Code() string        { return "Unbalanced" }
+func (PoolKeeps) Code() string         { return "PoolKeeps" }
+func (NotQuiet) Code() string          { return "NotQuiet" }
+func (JustMoved) Code() string         { return "JustMoved" }
+func (Reduced) Code() string           { return "Reduced" }
+func (RoomTaken) Code() string         { return "RoomTaken" }
+func (NotCarriedOut) Code() string     { return "NotCarriedOut" }
+func (Unreadable) Code() string        { return "Unreadable" }
+func (ReplacementFailed) Code() string { return "ReplacementFailed" }
+func (ReplacementsLate) Code() string  { return "ReplacementsLate" }
 
 func (NotOurs) String() string     { return "no pool here owns it" }
 func (Deleting) String() string    { return "it is being removed already" }
@@ -255,6 +278,18 @@ func (r JustMoved) String() string {
 	return fmt.Sprintf("pod %s was moved to save money a short while ago, and is left alone until %s", r.Pod, r.Until.UTC().Format("2006-01-02 15:04 MST"))
 }
 func (Reduced) String() string { return "the command of which it was a part has changed" }
+
+func (r RoomTaken) String() string {
+	return fmt.Sprintf("there is no room any more for pod %s, for which a machine was bought", r.Pod)
+}
+func (NotCarriedOut) String() string { return "the command was not carried out" }
+func (r Unreadable) String() string {
+	return "what was written down about the command cannot be read: " + r.Problem
+}
+func (ReplacementFailed) String() string { return "a replacement failed" }
+func (r ReplacementsLate) String() string {
+	return fmt.Sprintf("the replacements were not ready in time (%d of %d)", r.Ready, r.Wanted)
+}
 
 // MarshalJSON writes the reason as code and text.
 func (k Kept) MarshalJSON() ([]byte, error) {

@@ -156,10 +156,19 @@ type Dialect struct {
 	// ClassFinalizer is on a class as long as NodeClaims refer to it; empty if
 	// nothing has to be done when a class goes.
 	ClassFinalizer string
+	// Events are the reasons of events about machines that go.
+	Events Events
 	// Pool, Pools and Class return empty objects.
 	Pool  func() Object
 	Pools func() List
 	Class func() Object
+}
+
+// Events are the reasons of the events of a disruption, in their order.
+type Events struct {
+	Launching        string // a replacement was asked for
+	WaitingReadiness string // it is waited for
+	Terminating      string // the machine goes
 }
 
 // Provisioner is the dialect of v1alpha5.
@@ -167,6 +176,7 @@ var Provisioner = Dialect{
 	Kind: KindProvisioner, APIVersion: v1alpha5.GroupVersion.String(), PoolLabel: label.Provisioner,
 	ClassGroup: awsv1alpha1.GroupVersion.Group, ClassVersion: awsv1alpha1.GroupVersion.Version, ClassKind: awsv1alpha1.Kind,
 	ClassField: "spec.providerRef.name",
+	Events:     Events{"DeprovisioningLaunchingNode", "DeprovisioningWaitingReadiness", "DeprovisioningTerminatingNode"},
 	Pool:       func() Object { return &v1alpha5.Provisioner{} },
 	Pools:      func() List { return &v1alpha5.ProvisionerList{} },
 	Class:      func() Object { return &awsv1alpha1.AWSNodeTemplate{} },
@@ -177,6 +187,7 @@ var NodePool = Dialect{
 	Kind: KindNodePool, APIVersion: karpv1.GroupVersion.String(), PoolLabel: label.NodePool,
 	ClassGroup: awsv1.GroupVersion.Group, ClassVersion: awsv1.GroupVersion.Version, ClassKind: awsv1.Kind,
 	ClassField: "spec.template.spec.nodeClassRef.name",
+	Events:     Events{"DisruptionLaunching", "DisruptionWaitingReadiness", "DisruptionTerminating"},
 	ClassLabel: awsv1.GroupVersion.Group + "/ec2nodeclass", ClassFinalizer: awsv1.GroupVersion.Group + "/termination",
 	Pool:  func() Object { return &karpv1.NodePool{} },
 	Pools: func() List { return &karpv1.NodePoolList{} },

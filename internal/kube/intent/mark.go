@@ -22,7 +22,7 @@ func Mark(ctx context.Context, c client.Client, claim *apiv1.NodeClaim, node *co
 	if err := c.Patch(ctx, claim, locked(before)); err != nil {
 		return err
 	}
-	if node == nil || slices.ContainsFunc(node.Spec.Taints, isMark) {
+	if node == nil || Marked(node) {
 		return nil
 	}
 	old := node.DeepCopy()
@@ -37,7 +37,7 @@ func Unmark(ctx context.Context, c client.Client, claim *apiv1.NodeClaim, node *
 	if claim.DeletionTimestamp != nil || node != nil && node.DeletionTimestamp != nil {
 		return nil
 	}
-	if node != nil && slices.ContainsFunc(node.Spec.Taints, isMark) {
+	if node != nil && Marked(node) {
 		old := node.DeepCopy()
 		node.Spec.Taints = slices.DeleteFunc(slices.Clone(node.Spec.Taints), isMark)
 		if err := client.IgnoreNotFound(c.Patch(ctx, node, locked(old))); err != nil {
@@ -54,6 +54,9 @@ func Unmark(ctx context.Context, c client.Client, claim *apiv1.NodeClaim, node *
 	}
 	return client.IgnoreNotFound(c.Patch(ctx, claim, locked(before)))
 }
+
+// Marked reports whether the Node is closed to new pods because it was chosen.
+func Marked(n *corev1.Node) bool { return slices.ContainsFunc(n.Spec.Taints, isMark) }
 
 func isMark(t corev1.Taint) bool {
 	return t.Key == dialect.TaintDisrupted.Key && t.Effect == dialect.TaintDisrupted.Effect
