@@ -1,7 +1,11 @@
 package rig
 
 import (
+	"io"
 	"maps"
+	"mime"
+	"mime/multipart"
+	"net/mail"
 	"regexp"
 	"strconv"
 	"strings"
@@ -9,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"karpenter/internal/core/quantity"
 	"karpenter/internal/kube/convert"
@@ -53,7 +58,37 @@ func ReadUserData(text string) Boot {
 		b.MaxPods, _ = strconv.ParseInt(m[1], 10, 32)
 	}
 	b.tables(text)
+	b.nodeConfigs(text)
 	return b
+}
+
+// nodeConfigs reads the taints in the NodeConfigs of AL2023, alone or as parts of
+// several.
+func (b *Boot) nodeConfigs(text string) {
+	parts := []string{text}
+	if m, err := mail.ReadMessage(strings.NewReader(text)); err == nil {
+		_, params, _ := mime.ParseMediaType(m.Header.Get("Content-Type"))
+		r := multipart.NewReader(m.Body, params["boundary"])
+		for p, err := r.NextPart(); err == nil; p, err = r.NextPart() {
+			body, _ := io.ReadAll(p) // from memory
+			parts = append(parts, string(body))
+		}
+	}
+	for _, part := range parts {
+		var c struct {
+			Kind string `json:"kind"`
+			Spec struct {
+				Kubelet struct {
+					Config struct {
+						RegisterWithTaints []corev1.Taint `json:"registerWithTaints"`
+					} `json:"config"`
+				} `json:"kubelet"`
+			} `json:"spec"`
+		}
+		if yaml.Unmarshal([]byte(part), &c) == nil && c.Kind == "NodeConfig" {
+			b.Taints = append(b.Taints, c.Spec.Kubelet.Config.RegisterWithTaints...)
+		}
+	}
 }
 
 // taint reads key=value:effect.
