@@ -9,7 +9,7 @@ MAKEFLAGS += --no-print-directory
 GO  := env CGO_ENABLED=0 go
 LAB := $(GO) -C lab
 
-.PHONY: help demo test test-unit test-crds test-charts test-lab image chart workshop check gen lab-up lab-down lab-status bench agreement cases faults test-aws
+.PHONY: help demo test test-unit test-crds test-charts test-lab image chart workshop check gen lab-up lab-down lab-status bench agreement cases faults week test-aws
 
 help: ## list the targets
 	@line='^([a-z-]+):.*## (.*)$$'; while IFS= read -r text; do \
@@ -69,6 +69,9 @@ cases: ## play the cases of test/cases on the rig: one line per check
 faults: ## N random histories with faults (SEED=…), then every crash point of the main scenarios
 	@$(GO) run ./sim/rig/cmd/faults -n $(or $(N),2000) -seed $(or $(SEED),1)
 	@$(GO) run ./sim/rig/cmd/faults -sweep
+
+week: ## a week of a cluster with a daily load: cost, disruptions, waits; fails if consolidation oscillates or costs too much
+	@$(GO) run ./sim/rig/cmd/week
 
 test-aws: ## the provider's suite against moto_server (where it is installed)
 	@hack/test-aws.sh

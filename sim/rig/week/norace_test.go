@@ -1,0 +1,5 @@
+//go:build !race
+
+package week
+
+const raceDetector = false
