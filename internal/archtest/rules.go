@@ -96,10 +96,10 @@ var rules = []rule{
 		"the client of a rig: the plain types of the provider, neither SDK nor HTTP"},
 	{"sim/kube", nil, append([]string{"github.com/evanphx/json-patch/v5"}, kube...), "the API server knows nothing of what is tested on it"},
 	{"sim/cluster", []string{"sim/kube", "internal/core/...", "internal/kube/convert"}, kube, "the cluster around the controllers shares the rules of kube-scheduler with the planner's checker, and knows no controller"},
-	{"sim/rig/...", []string{"sim/...", "api/...", "internal/assembly", "internal/scenario/...", "internal/admission", "internal/aws", "internal/aws/catalog", "internal/aws/class",
+	{"sim/rig/...", []string{"sim/...", "bench/usage", "api/...", "internal/assembly", "internal/scenario/...", "internal/admission", "internal/aws", "internal/aws/catalog", "internal/aws/class",
 		"internal/aws/launch", "internal/aws/notice", "internal/cloud", "internal/controller/...", "internal/core/...", "internal/journal", "internal/kube/...", "internal/settings"}, kube,
 		"the rig runs the product as it is; neither the process around it nor the SDK"},
-	{"bench/...", []string{"bench/problem", "internal/core/...", "internal/kube/convert", "internal/aws/catalog"}, []string{k8sTypes, k8sMeta}, "a benchmark takes the path of the controller"},
+	{"bench/...", []string{"bench/problem", "bench/usage", "internal/core/...", "internal/kube/convert", "internal/aws/catalog"}, []string{k8sTypes, k8sMeta}, "a benchmark takes the path of the controller"},
 }
 
 // pure are the packages that must be functions: no clock, chance, input,

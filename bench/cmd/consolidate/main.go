@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"karpenter/bench/problem"
+	"karpenter/bench/usage"
 	"karpenter/internal/core/disrupt"
 	"karpenter/internal/core/label"
 	"karpenter/internal/core/quantity"
@@ -63,8 +64,8 @@ func run(in, out string, spot int) error {
 		return err
 	}
 	debug.FreeOSMemory()
-	problem.ResetPeak()
-	before, start := problem.Measure(), time.Now()
+	usage.ResetPeak()
+	before, start := usage.Measure(), time.Now()
 	s := problem.Snapshot(p, world.Policy{})
 	for i := range s.Pools {
 		d := &s.Pools[i]
@@ -84,7 +85,7 @@ func run(in, out string, spot int) error {
 			result.Commands = append(result.Commands, written(&d.Commands[i]))
 		}
 	}
-	after := problem.Measure()
+	after := usage.Measure()
 	result.Seconds, result.CPUSeconds, result.PeakRSSBytes = time.Since(start).Seconds(), after.CPU-before.CPU, after.Peak
 	result.PricePerHourAfter = price(s)
 	fmt.Printf("%s: %.2f CPU s, %d what-ifs, %d commands, %d nodes left of %d, $%.2f/h of $%.2f/h\n",

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"karpenter/bench/problem"
+	"karpenter/bench/usage"
 	"karpenter/internal/core/quantity"
 	"karpenter/internal/core/schedule"
 	"karpenter/internal/core/world"
@@ -39,7 +40,7 @@ func run(in, out, profile string, check bool, policy world.Policy) error {
 		return err
 	}
 	debug.FreeOSMemory()
-	problem.ResetPeak()
+	usage.ResetPeak()
 	if profile != "" {
 		f, err := os.Create(profile)
 		if err != nil {
@@ -50,13 +51,13 @@ func run(in, out, profile string, check bool, policy world.Policy) error {
 		}
 		defer pprof.StopCPUProfile()
 	}
-	before := problem.Measure()
+	before := usage.Measure()
 	start := time.Now()
 	snap := problem.Snapshot(p, policy)
-	converted := problem.Measure()
+	converted := usage.Measure()
 	plan := schedule.Solve(snap, schedule.Options{})
 	wall := time.Since(start)
-	after := problem.Measure()
+	after := usage.Measure()
 
 	if check {
 		if faults := schedule.Check(snap, &plan); len(faults) > 0 {

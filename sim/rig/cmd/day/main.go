@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"karpenter/bench/problem"
+	"karpenter/bench/usage"
 	"karpenter/sim/rig/faults"
 )
 
@@ -35,9 +35,9 @@ func main() {
 		defer pprof.StopCPUProfile()
 	}
 	debug.SetGCPercent(400) // memory is not short here
-	before, begun := problem.Measure(), time.Now()
+	before, begun := usage.Measure(), time.Now()
 	r := d.Play()
-	cost := problem.Measure()
+	cost := usage.Measure()
 	fmt.Printf("%d nodes, consolidation %v, seed %d: %s of virtual time\n", d.Nodes, d.Consolidate, d.Seed, d.For)
 	fmt.Printf("%d pods made, %d machines started; at the end %d pods run on %d nodes\n", r.Pods, r.Launches, r.Running, r.Nodes)
 	fmt.Printf("%.1f CPU seconds, %.1f s, %d MiB at most, %d MiB allocated\n",

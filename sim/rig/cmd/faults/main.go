@@ -10,7 +10,7 @@ import (
 	"runtime/debug"
 	"sync"
 
-	"karpenter/bench/problem"
+	"karpenter/bench/usage"
 	"karpenter/sim/rig"
 	"karpenter/sim/rig/faults"
 )
@@ -51,7 +51,7 @@ func main() {
 		panic(err) // two numbers
 	}
 	fmt.Println(string(out))
-	fmt.Fprintf(os.Stderr, "%.1f CPU minutes\n", problem.Measure().CPU/60)
+	fmt.Fprintf(os.Stderr, "%.1f CPU minutes\n", usage.Measure().CPU/60)
 	if violations > 0 {
 		fmt.Fprintln(os.Stderr, "play one again with: go run ./sim/rig/cmd/faults -n 1 -v -seed N")
 		os.Exit(1)
@@ -75,7 +75,7 @@ func crashPoints() (code int) {
 		}
 	}
 	fmt.Printf("{\"crashPoints\":%d,\"violations\":%d}\n", points, violations)
-	fmt.Fprintf(os.Stderr, "%.1f CPU minutes\n", problem.Measure().CPU/60)
+	fmt.Fprintf(os.Stderr, "%.1f CPU minutes\n", usage.Measure().CPU/60)
 	return min(violations, 1)
 }
 

@@ -1,4 +1,6 @@
-package problem
+// Package usage measures what a process costs: CPU seconds, allocations, memory.
+// It imports the standard library only.
+package usage
 
 import (
 	"os"
