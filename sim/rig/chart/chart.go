@@ -44,7 +44,7 @@ font-family:system-ui,-apple-system,"Segoe UI",sans-serif;font-size:12px;color-s
 --consolidation:#60a5fa;--emptiness:#22d3ee;--expiration:#a78bfa;--drift:#34d399;--interruption:#f87171;--other:#9ca3af}}
 .chart text{fill:var(--ink)}.chart .faint{fill:var(--faint)}.chart .title{font-size:13px;font-weight:600}.chart .name{font-size:15px;font-weight:600}
 .chart .paper{fill:var(--paper)}.chart .grid{stroke:var(--grid)}.chart .plot{width:calc(100% - 76px)}
-.chart path{fill:none;stroke-width:1.75;vector-effect:non-scaling-stroke;stroke-linejoin:round}
+.chart path{stroke-width:1.75;vector-effect:non-scaling-stroke;stroke-linejoin:round}
 .chart .r0{stroke:var(--r0)}.chart .r1{stroke:var(--r1)}.chart .f0{fill:var(--r0)}.chart .f1{fill:var(--r1)}
 .chart .dash{stroke-dasharray:5 4}.chart .ideal{stroke:var(--ideal);stroke-dasharray:2 3}
 @media (max-width:700px){.chart .fine{display:none}}
@@ -140,9 +140,9 @@ func (d *drawing) cost() {
 	ideal, known := d.ideal(d.runs[0])
 	note := ""
 	if known {
-		lines, note = append(lines, ideal), "; dotted: the same pods on an empty cluster"
+		lines, note = append(lines, ideal), "; dotted: on an empty cluster"
 	}
-	d.lines("Cost, dollars per hour"+note, "$%.4g", lines)
+	d.lines("Cost, $ per hour"+note, "$%.4g", lines)
 }
 
 // ideal is drawn where it is known, and as it was last where it is not.
@@ -165,7 +165,9 @@ func (d *drawing) machines() {
 	spot := false
 	for i, r := range d.runs {
 		class := fmt.Sprintf("r%d", i)
-		lines = append(lines, lineOf(class, r.Name+", on demand", r, func(s *record.Slot, w time.Duration) float64 { return float64(s.OnDemand) / float64(w) }))
+		if r.Total.OnDemand > 0 || r.Total.Spot == 0 {
+			lines = append(lines, lineOf(class, r.Name+", on demand", r, func(s *record.Slot, w time.Duration) float64 { return float64(s.OnDemand) / float64(w) }))
+		}
 		if r.Total.Spot > 0 {
 			spot = true
 			lines = append(lines, lineOf(class+" dash", r.Name+", spot", r, func(s *record.Slot, w time.Duration) float64 { return float64(s.Spot) / float64(w) }))
@@ -183,7 +185,7 @@ func (d *drawing) pending() {
 	for i, r := range d.runs {
 		lines = append(lines, lineOf(fmt.Sprintf("r%d", i), r.Name, r, func(s *record.Slot, w time.Duration) float64 { return float64(s.Pending) / float64(w) }))
 	}
-	d.lines("Pods that wait", "%.4g", lines)
+	d.lines("Pods pending", "%.4g", lines)
 }
 
 // lines draws a panel of steps.
@@ -197,7 +199,7 @@ func (d *drawing) lines(title, format string, lines []line) {
 	fmt.Fprintf(&d.out, "<svg viewBox=\"0 0 1000 %d\" preserveAspectRatio=\"none\" width=\"100%%\" height=\"%d\">\n", plotHigh, plotHigh)
 	for _, l := range lines {
 		n := max(len(l.values), 1)
-		fmt.Fprintf(&d.out, "<path class=\"%s\" d=\"", l.class)
+		fmt.Fprintf(&d.out, "<path fill=\"none\" class=\"%s\" d=\"", l.class)
 		for i, v := range l.values {
 			y := number(plotHigh * (1 - v/top))
 			if i == 0 {
