@@ -28,6 +28,9 @@ func (c *Controller) finish(ctx context.Context, cmd command) (reconcile.Result,
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	if len(kept) == 0 {
+		c.moveNow(ctx, cmd)
+	}
 	var failed []error
 	for _, claim := range cmd.machines {
 		if len(kept) == 0 {
@@ -47,6 +50,24 @@ func (c *Controller) finish(ctx context.Context, cmd command) (reconcile.Result,
 		failed = append(failed, c.keep(ctx, claim, cmd.Intent, whyOf(kept, claim)))
 	}
 	return reconcile.Result{}, errors.Join(failed...)
+}
+
+// moveNow writes on the replacements when pods come to them. Without it others of
+// the same owners may be left alone instead, which is no reason not to go on.
+func (c *Controller) moveNow(ctx context.Context, cmd command) {
+	var all apiv1.NodeClaimList
+	err := c.Client.List(ctx, &all)
+	for i := range all.Items {
+		claim := &all.Items[i]
+		before := claim.DeepCopy()
+		if claim.Annotations[intent.ReplacesAnnotation] != cmd.ID || claim.DeletionTimestamp != nil || !convert.MoveNow(claim, c.Now()) {
+			continue
+		}
+		err = errors.Join(err, c.Client.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})))
+	}
+	if err != nil {
+		c.Log.Info("could not write down when pods are moved", "command", cmd.ID, "error", err.Error())
+	}
 }
 
 // confirm asks why machines of the command may not go any more.

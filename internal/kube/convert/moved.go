@@ -32,3 +32,24 @@ func AddMoved(c *karpv1.NodeClaim, now time.Time, pods []world.Moved) {
 		metav1.SetMetaDataAnnotation(&c.ObjectMeta, dialect.AnnotationMoved, string(text))
 	}
 }
+
+// bought is how long before its record was made a machine may have been decided
+// on.
+const bought = 10 * time.Second
+
+// MoveNow says that the pods for which a replacement was bought are moved now, and
+// not when that was decided: what their owners made in between is no stand-in for
+// them. It reports whether there were any.
+func MoveNow(c *karpv1.NodeClaim, now time.Time) (any bool) {
+	all := moved(c)
+	for i := range all {
+		if m := &all[i]; c.CreationTimestamp.Sub(m.At) <= bought {
+			m.At, any = now.UTC().Truncate(time.Second), true
+		}
+	}
+	if any {
+		delete(c.Annotations, dialect.AnnotationMoved)
+		AddMoved(c, now, all)
+	}
+	return any
+}
