@@ -19,7 +19,7 @@ import (
 
 func main() {
 	length := flag.Duration("length", 7*24*time.Hour, "how long")
-	pods := flag.Float64("pods", 1, "share of the pods; with 1 there are 50 to 150 machines")
+	pods := flag.Float64("pods", 1, "share of the pods; with 1 there are up to a hundred machines")
 	only := flag.String("only", "", "provisioner or nodepool; empty: both")
 	hours := flag.Bool("hours", false, "print every hour")
 	plot := flag.String("plot", "", "draw it into this .svg or .html")
