@@ -68,6 +68,14 @@ type Limits struct {
 	Commands   int `json:"commands,omitempty"`
 }
 
+// Plan are the limits as options of schedule.Solve.
+func (l Limits) Plan() schedule.Options { return schedule.Options{MaxOptions: l.MaxOptions} }
+
+// Look are the limits as options of disrupt.Decide.
+func (l Limits) Look() disrupt.Options {
+	return disrupt.Options{WhatIfs: l.WhatIfs, Commands: l.Commands, Schedule: l.Plan()}
+}
+
 // Closed is an offering that is left alone until a time, because the cloud had
 // none left. An empty type and zone stand for all of the capacity type.
 type Closed struct {
@@ -124,16 +132,12 @@ type Answer interface {
 func (d *Dump) Decide(kind Kind) (Answer, error) {
 	switch kind {
 	case Schedule:
-		plan := schedule.Solve(&d.Snapshot, schedule.Options{MaxOptions: d.Limits.MaxOptions})
+		plan := schedule.Solve(&d.Snapshot, d.Limits.Plan())
 		return &plan, nil
 	case Disrupt:
-		return &look{disrupt.Decide(&d.Snapshot, d.Now, d.options())}, nil
+		return &look{disrupt.Decide(&d.Snapshot, d.Now, d.Limits.Look())}, nil
 	}
 	return nil, fmt.Errorf("kind %q of decision is not known; choose %s or %s", kind, Schedule, Disrupt)
-}
-
-func (d *Dump) options() disrupt.Options {
-	return disrupt.Options{WhatIfs: d.Limits.WhatIfs, Commands: d.Limits.Commands, Schedule: schedule.Options{MaxOptions: d.Limits.MaxOptions}}
 }
 
 // look is a disrupt.Decision with words.

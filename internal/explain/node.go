@@ -1,11 +1,11 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 
 	"karpenter/internal/core/disrupt"
 	"karpenter/internal/core/label"
-	"karpenter/internal/core/schedule"
 	"karpenter/internal/core/world"
 	"karpenter/internal/dump"
 )
@@ -56,16 +56,9 @@ func kindOf(d *dump.Dump, n *world.Node) []Line {
 		}
 	}
 	return []Line{
-		words("%s %s in %s, %s, of pool %q", or(n.Labels[label.InstanceType], "a type that is not decided"), n.Labels[label.CapacityType], or(n.Labels[label.Zone], "a zone that is not decided"), disrupt.Price(&d.Snapshot, n), n.Pool),
-		words("%s that would need another place; requested %s of %s", count(pods, "pod"), or(n.Requested().String(), "nothing"), n.Allocatable),
+		words("%s %s in %s, %s, of pool %q", cmp.Or(n.Labels[label.InstanceType], "a type that is not decided"), n.Labels[label.CapacityType], cmp.Or(n.Labels[label.Zone], "a zone that is not decided"), disrupt.Price(&d.Snapshot, n), n.Pool),
+		words("%s that would need another place; requested %s of %s", count(pods, "pod"), cmp.Or(n.Requested().String(), "nothing"), n.Allocatable),
 	}
-}
-
-func or(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }
 
 func origin(d *dump.Dump, n *world.Node) []Line {
@@ -95,7 +88,7 @@ func (a *Answer) stays(d *dump.Dump, n *world.Node) {
 		a.held(d, n)
 		return
 	}
-	look := disrupt.Decide(&d.Snapshot, d.Now, disrupt.Options{WhatIfs: d.Limits.WhatIfs, Commands: d.Limits.Commands, Schedule: schedule.Options{MaxOptions: d.Limits.MaxOptions}})
+	look := disrupt.Decide(&d.Snapshot, d.Now, d.Limits.Look())
 	for i := range look.Commands {
 		c := &look.Commands[i]
 		for _, t := range c.Remove {
@@ -145,7 +138,7 @@ func (a *Answer) held(d *dump.Dump, n *world.Node) {
 
 // best says what would save most.
 func best(d *dump.Dump, n *world.Node) []Line {
-	c, why := disrupt.Best(&d.Snapshot, d.Now, n.Name, disrupt.Options{Schedule: schedule.Options{MaxOptions: d.Limits.MaxOptions}})
+	c, why := disrupt.Best(&d.Snapshot, d.Now, n.Name, disrupt.Options{Schedule: d.Limits.Plan()})
 	if why != nil {
 		return []Line{{Text: "there is none: " + why.String(), Code: why.Code(), About: why}}
 	}
@@ -160,7 +153,7 @@ func command(c *disrupt.Command) (out []Line) {
 	to := map[string]int{}
 	var order []string
 	for _, m := range c.Moves {
-		place := or(m.Node, m.Claim)
+		place := cmp.Or(m.Node, m.Claim)
 		if to[place] == 0 {
 			order = append(order, place)
 		}

@@ -40,7 +40,7 @@ func Pod(d *dump.Dump, name world.ObjectName) (*Answer, error) {
 		a.State, a.Summary = Leaving, fmt.Sprintf("runs on node %s, which is on its way out; it cannot leave yet", node.Name)
 		return a, nil
 	}
-	plan := schedule.Solve(&d.Snapshot, schedule.Options{MaxOptions: d.Limits.MaxOptions})
+	plan := schedule.Solve(&d.Snapshot, d.Limits.Plan())
 	a.planned(d, pod, &plan)
 	if node != nil {
 		a.State = Leaving
@@ -115,8 +115,7 @@ func repels(s *world.Snapshot, pod *world.Pod) string {
 				continue
 			}
 			for _, t := range other.AntiAffinity {
-				in := t.AllNamespaces || slices.Contains(t.Namespaces, pod.Namespace) || len(t.Namespaces) == 0 && other.Namespace == pod.Namespace
-				if t.Weight == 0 && in && !t.Selector.Nothing && label.Matches(t.Selector.Requirements, pod.Labels) {
+				if t.Weight == 0 && schedule.TermSelects(&t, pod) {
 					return other.String()
 				}
 			}

@@ -52,7 +52,6 @@ func (f *Forecast) Changes() bool { return len(f.Machines)+len(f.Commands) > 0 }
 
 // Of says what would be done at the moment.
 func Of(d *dump.Dump) *Forecast {
-	opt := disrupt.Options{WhatIfs: d.Limits.WhatIfs, Commands: d.Limits.Commands, Schedule: schedule.Options{MaxOptions: d.Limits.MaxOptions}}
 	s := &d.Snapshot
 	f := &Forecast{}
 	f.Before.Machines, f.Before.PerHour = disrupt.Cost(s)
@@ -63,7 +62,7 @@ func Of(d *dump.Dump) *Forecast {
 		}
 	}
 	if len(s.Pending) > 0 {
-		plan := schedule.Solve(s, opt.Schedule)
+		plan := schedule.Solve(s, d.Limits.Plan())
 		f.Machines, f.Unplaced, f.Placed = plan.Machines, plan.Unplaced, len(plan.Placements)
 		for i := range plan.Machines {
 			f.Placed += len(plan.Machines[i].Pods)
@@ -72,7 +71,7 @@ func Of(d *dump.Dump) *Forecast {
 		s = bought(s, &plan, d.Now)
 	}
 	for {
-		look := disrupt.Decide(s, d.Now, opt)
+		look := disrupt.Decide(s, d.Now, d.Limits.Look())
 		if len(look.Commands) == 0 {
 			return f
 		}
