@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -48,13 +49,10 @@ func planLive(cmd *cobra.Command, from *source, files []string, format string, d
 		text := forecast.Diff(asIs, then)
 		answer := map[string]any{"asIs": asIs, "changed": then, "differs": text != ""}
 		err = write(out, format, answer, func(w io.Writer) error {
-			if text == "" {
-				text = "the change would make no difference now\n"
-			}
-			_, err := io.WriteString(w, text)
+			_, err := io.WriteString(w, cmp.Or(text, "the change would make no difference now\n"))
 			return err
 		})
-		if err == nil && forecast.Diff(asIs, then) != "" {
+		if err == nil && text != "" {
 			err = errDiffers
 		}
 		return err

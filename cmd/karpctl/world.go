@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -61,9 +60,8 @@ func (s *source) read(cmd *cobra.Command) (*live.World, error) {
 	if w == nil {
 		return nil, err
 	}
-	notes := slices.Clone(w.Notes)
 	if len(s.files) == 0 {
-		for _, n := range notes {
+		for _, n := range w.Notes {
 			fmt.Fprintln(cmd.ErrOrStderr(), "note:", n)
 		}
 	}

@@ -6,6 +6,7 @@
 package live
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -67,11 +68,7 @@ func (c Cluster) World(ctx context.Context) (*World, error) {
 	if c.Controller != nil {
 		data, err := c.Controller(ctx, "world", nil)
 		if err == nil {
-			d, err := dump.Read(strings.NewReader(string(data)))
-			if err != nil {
-				return nil, fmt.Errorf("what the controller answered: %w", err)
-			}
-			return &World{Dump: d}, nil
+			return answered(data)
 		}
 		why = "the controller could not be asked (" + firstLine(err.Error()) + ")"
 	}
@@ -93,7 +90,12 @@ func (c Cluster) Decision(ctx context.Context, seq string) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := dump.Read(strings.NewReader(string(data)))
+	return answered(data)
+}
+
+// answered reads what the controller answered.
+func answered(data []byte) (*World, error) {
+	d, err := dump.Read(bytes.NewReader(data))
 	if err != nil {
 		return nil, fmt.Errorf("what the controller answered: %w", err)
 	}

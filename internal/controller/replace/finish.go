@@ -28,16 +28,12 @@ func (c *Controller) finish(ctx context.Context, cmd command) (reconcile.Result,
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	var failed []error
 	if len(kept) == 0 {
 		c.moveNow(ctx, cmd)
-	}
-	var failed []error
-	for _, claim := range cmd.machines {
-		if len(kept) == 0 {
+		for _, claim := range cmd.machines {
 			failed = append(failed, c.remove(ctx, claim, cmd.Intent))
 		}
-	}
-	if len(kept) == 0 {
 		return reconcile.Result{}, errors.Join(failed...)
 	}
 	if left := readyWithin - c.Now().Sub(cmd.Since); left > 0 && disrupt.Passes(kept) {
