@@ -127,8 +127,9 @@ func (a *Answer) held(d *dump.Dump, n *world.Node) {
 		p := &n.Pods[i]
 		switch why := disrupt.CannotEvict(*p, d.Snapshot.Budgets); {
 		case !p.Leaves(n):
-		case p.DoNotEvict:
-			lines = append(lines, Line{Code: "ProtectedPod", Text: disrupt.ProtectedPod{Pod: p.ObjectName}.String()})
+		case p.Protected(d.Now):
+			kept := disrupt.ProtectedPod{Pod: p.ObjectName, Until: p.ProtectedUntil()}
+			lines = append(lines, Line{Text: kept.String(), Code: kept.Code()})
 		case why != nil:
 			lines = append(lines, Line{Text: why.String(), Code: why.Code(), About: why})
 		}

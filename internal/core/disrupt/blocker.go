@@ -117,7 +117,7 @@ func protectedPod(c candidate) reason.Reason {
 	}
 	for _, p := range c.node.Pods {
 		if c.protects(&p) && !p.Finished && !p.IsStatic() && p.DeletedAt == nil {
-			return ProtectedPod{Pod: p.ObjectName, Until: until(&p)}
+			return ProtectedPod{Pod: p.ObjectName, Until: p.ProtectedUntil()}
 		}
 	}
 	return nil
@@ -126,14 +126,6 @@ func protectedPod(c candidate) reason.Reason {
 // protects reports whether the pod keeps its place now.
 func (c candidate) protects(p *world.Pod) bool {
 	return p.DoNotEvict || p.DoNotEvictUntil != nil && c.before(*p.DoNotEvictUntil)
-}
-
-// until is when the protection of a pod ends by itself; nil: it does not.
-func until(p *world.Pod) *time.Time {
-	if p.DoNotEvict {
-		return nil
-	}
-	return p.DoNotEvictUntil
 }
 
 // restFor is how long a pod that was moved to save money is left alone.

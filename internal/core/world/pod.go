@@ -85,6 +85,15 @@ func (p *Pod) Protected(now time.Time) bool {
 	return p.DoNotEvict || p.DoNotEvictUntil != nil && now.Before(*p.DoNotEvictUntil)
 }
 
+// ProtectedUntil is when the protection of the pod ends by itself; nil: it does
+// not, or there is none.
+func (p *Pod) ProtectedUntil() *time.Time {
+	if p.DoNotEvict {
+		return nil
+	}
+	return p.DoNotEvictUntil
+}
+
 // Leaves reports whether the pod, which is listed at the node, needs another
 // place when the node goes. One for which room is only kept has no place yet.
 func (p *Pod) Leaves(n *Node) bool {
