@@ -3,34 +3,10 @@
 //
 // It may import everything of ours.
 //
-// What the process must be allowed to do in the cluster (for the chart):
-//
-//	karpenter.sh       provisioners                     get list watch
-//	                   nodepools                        get list watch patch   (hash annotations)
-//	                   provisioners/status, nodepools/status   patch
-//	                   nodeclaims                       get list watch create patch delete
-//	                   nodeclaims/status                patch
-//	karpenter.k8s.aws  awsnodetemplates                 get list watch
-//	                   ec2nodeclasses                   get list watch patch   (finalizer)
-//	                   awsnodetemplates/status, ec2nodeclasses/status  patch
-//	""                 nodes                            get list watch patch delete
-//	                   pods                             get list watch delete
-//	                   pods/status                      patch   (nominations)
-//	                   pods/eviction                    create
-//	                   events                           create patch
-//	                   namespaces                       list watch
-//	                   persistentvolumes                list watch
-//	                   persistentvolumeclaims           get list watch
-//	apps               daemonsets                       list watch
-//	policy             poddisruptionbudgets             list watch
-//	storage.k8s.io     volumeattachments                list watch
-//	                   storageclasses, csinodes         list watch
-//
-// Of the two generations of pools and classes only those have to be there whose
-// CRDs are installed. And in its own namespace: configmaps get (karpenter-global-settings,
-// config-logging), get create update (karpenter-journal-0 to -7); leases get create
-// update patch; in kube-system: get Service
-// kube-dns.
+// What the process must be allowed to do in the cluster stands in the chart
+// (charts/karpenter/templates/rbac.yaml); the lab runs the process under exactly
+// those rules. Of the two generations of pools and classes only those have to be
+// there whose CRDs are installed.
 package app
 
 import (
@@ -48,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"karpenter/internal/kube/dialect"
 	"karpenter/internal/settings"
 )
 
@@ -108,7 +85,7 @@ func run(ctx context.Context, cfg *rest.Config, proc settings.Process, live *set
 		return err
 	}
 	mgr, err := manager.New(cfg, manager.Options{
-		Scheme:                              scheme(),
+		Scheme:                              dialect.Scheme(),
 		Logger:                              log,
 		Cache:                               cacheOptions(),
 		Client:                              client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &yes}},

@@ -3,35 +3,15 @@ package app
 import (
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	awsv1 "karpenter/api/aws/v1"
-	"karpenter/api/aws/v1alpha1"
-	apiv1 "karpenter/api/v1"
-	"karpenter/api/v1alpha5"
 	"karpenter/internal/kube/convert"
 	"karpenter/internal/kube/nominate"
 )
-
-// scheme knows the kinds that the process reads and writes, and no others.
-func scheme() *runtime.Scheme {
-	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme,
-		v1alpha5.AddToScheme, v1alpha1.AddToScheme, apiv1.AddToScheme, awsv1.AddToScheme,
-	} {
-		utilruntime.Must(add(s))
-	}
-	return s
-}
 
 // cacheOptions keep the cache small: nothing is kept that no decision looks at.
 // Objects are patched, never written back whole, so what was left out stays as

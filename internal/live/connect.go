@@ -10,25 +10,15 @@ import (
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	awsv1 "karpenter/api/aws/v1"
-	awsv1alpha1 "karpenter/api/aws/v1alpha1"
-	karpv1 "karpenter/api/v1"
-	"karpenter/api/v1alpha5"
 	"karpenter/internal/kube/dialect"
 )
 
@@ -60,7 +50,7 @@ func Connect(a Access, now time.Time) (Cluster, error) {
 func connect(cfg *rest.Config, a Access, now time.Time) (Cluster, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS, cfg.Burst, cfg.UserAgent = 50, 100, "karpctl"
-	reader, err := client.New(cfg, client.Options{Scheme: scheme()})
+	reader, err := client.New(cfg, client.Options{Scheme: dialect.Scheme()})
 	if err != nil {
 		return Cluster{}, fmt.Errorf("connecting to the cluster: %w; is it reachable? 'kubectl version' tells", err)
 	}
@@ -135,15 +125,4 @@ func direct(address string) func(context.Context, string, url.Values) ([]byte, e
 		}
 		return data, err
 	}
-}
-
-func scheme() *runtime.Scheme {
-	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme,
-		v1alpha5.AddToScheme, karpv1.AddToScheme, awsv1alpha1.AddToScheme, awsv1.AddToScheme,
-	} {
-		utilruntime.Must(add(s))
-	}
-	return s
 }

@@ -122,21 +122,7 @@ func (m *Manifests) last(all []found) []found {
 }
 
 // scheme holds the kinds that can be read; it does not change.
-var scheme = newScheme()
-
-func newScheme() *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, policyv1.AddToScheme,
-		storagev1.AddToScheme, nodev1.AddToScheme,
-		v1alpha5.AddToScheme, awsv1alpha1.AddToScheme, karpv1.AddToScheme, awsv1.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			panic(err) // a kind registered twice: a fault of this program
-		}
-	}
-	return scheme
-}
+var scheme = dialect.Scheme(batchv1.AddToScheme, nodev1.AddToScheme)
 
 // refusal is an object that could not be read, and why.
 type refusal struct {
