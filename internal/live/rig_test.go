@@ -42,10 +42,7 @@ type running struct {
 	*rig.Rig
 	t    *testing.T
 	rng  *rand.Rand
-	env  *cluster.Cluster
 	kube client.Client
-	at   time.Time
-	seen uint64
 }
 
 func region() ec2.World {
@@ -80,11 +77,11 @@ func newRunning(t *testing.T, seed uint64) *running {
 		Shared: aws.Settings{Cluster: launch.Cluster{Name: "live", Endpoint: "https://api.test", CABundle: "Y2E=", Version: "1.33", DefaultInstanceProfile: "p", ENILimitedPodDensity: true}, VMMemoryOverheadPercent: 0.075},
 	})}
 	w.kube = w.Kube.Client("test")
-	var err error
-	if w.env, err = cluster.New(w.Kube, cluster.Options{}); err != nil {
+	env, err := cluster.New(w.Kube, cluster.Options{})
+	if err != nil {
 		t.Fatal(err)
 	}
-	w.Add((*environment)(w))
+	w.Surround(env.Step)
 	w.Cloud.Subscribe(func(e ec2.Event) {
 		if i := e.Instance; i.State == ec2.Running && i.FleetID != "" {
 			w.After(20*time.Second, func() {
@@ -120,22 +117,6 @@ func (w *running) must(err error) {
 		w.t.Fatal(err)
 	}
 }
-
-type environment running
-
-// Name implements [rig.Part].
-func (e *environment) Name() string { return "cluster" }
-
-// Next implements [rig.Part].
-func (e *environment) Next(now time.Time) (time.Time, bool) {
-	if e.Kube.Version() != e.seen {
-		return now, true
-	}
-	return e.at, !e.at.IsZero()
-}
-
-// Act implements [rig.Part].
-func (e *environment) Act() { e.at = e.env.Step(e.Now()); e.seen = e.Kube.Version() }
 
 func (w *running) deploy(name string, replicas int32, milli int64) {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}

@@ -41,11 +41,9 @@ const clusterName = "faults"
 // world is one history in the making.
 type world struct {
 	*rig.Rig
-	rng  *rand.Rand
-	env  *cluster.Cluster
-	kube client.Client
-	at   time.Time // of what the cluster wants to do next
-	seen uint64
+	rng    *rand.Rand
+	kube   client.Client
+	around *rig.Around
 
 	rules *rules
 	shape shape
@@ -75,10 +73,9 @@ func newWorld(seed uint64, plant rig.Plant, s shape) *world {
 	w.rules = newRules(w)
 	w.Cloud.Subscribe(w.machineChanged)
 	w.Kube.Subscribe(w.rules.changed)
-	var err error
-	w.env, err = cluster.New(w.Kube, cluster.Options{Down: w.isDown})
+	env, err := cluster.New(w.Kube, cluster.Options{Down: w.isDown})
 	w.must(err)
-	w.Add((*environment)(w))
+	w.around = w.Surround(env.Step)
 	w.furnish()
 	w.Watch(w.rules.look)
 	return w
@@ -91,30 +88,10 @@ func (w *world) must(err error) {
 	}
 }
 
-// environment is the cluster around the controllers.
-type environment world
-
-// Name implements [rig.Part].
-func (e *environment) Name() string { return "cluster" }
-
-// Next implements [rig.Part].
-func (e *environment) Next(now time.Time) (time.Time, bool) {
-	if e.Kube.Version() != e.seen {
-		return now, true
-	}
-	return e.at, !e.at.IsZero()
-}
-
-// Act implements [rig.Part].
-func (e *environment) Act() {
-	e.at = e.env.Step(e.Now())
-	e.seen = e.Kube.Version()
-}
-
 // setDown says whether a kubelet runs on a machine, and lets the cluster notice.
 func (w *world) setDown(providerID string, down bool) {
 	w.down[providerID] = down
-	w.seen = 0
+	w.around.Wake()
 	if down {
 		return
 	}

@@ -74,7 +74,7 @@ type player struct {
 	rig       *rig.Rig
 	env       *cluster.Cluster
 	// around is what goes on in the cluster.
-	around *background
+	around *rig.Around
 	// raw are the objects of the case as they were written.
 	raw []map[string]any
 	// launched are the machines of the run, in order; mostAlive of all at once.
@@ -138,8 +138,11 @@ func (p *player) build(timeline bool) error {
 	if err != nil {
 		return err
 	}
-	p.around = &background{p: p}
-	p.rig.Add(p.around)
+	step := p.env.Background // the scheduler of a case binds at the end of each step
+	if p.live {
+		step = p.env.Step
+	}
+	p.around = p.rig.Surround(step)
 	p.registers = slices.ContainsFunc(p.c.Steps, func(s cases.Step) bool { return s.Register != "" })
 	return nil
 }
@@ -185,37 +188,11 @@ func (p *player) cluster() string {
 	return "case"
 }
 
-// background lets everything in the cluster go on; in a case, all but its
-// scheduler, which binds at the end of each step.
-type background struct {
-	p    *player
-	at   time.Time
-	seen uint64
-}
-
-func (b *background) Name() string { return "cluster" }
-
-func (b *background) Next(now time.Time) (time.Time, bool) {
-	if b.p.rig.Kube.Version() != b.seen {
-		return now, true
-	}
-	return b.at, !b.at.IsZero()
-}
-
-func (b *background) Act() {
-	if b.p.live {
-		b.at = b.p.env.Step(b.p.rig.Now())
-	} else {
-		b.at = b.p.env.Background(b.p.rig.Now())
-	}
-	b.seen = b.p.rig.Kube.Version()
-}
-
 // machineChanged follows the machines of the cloud.
 func (p *player) machineChanged(e ec2.Event) {
 	i := e.Instance
 	if p.around != nil {
-		p.around.seen = 0 // a kubelet may be gone
+		p.around.Wake() // a kubelet may be gone
 	}
 	if i.FleetID == "" {
 		return
