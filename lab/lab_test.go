@@ -57,16 +57,24 @@ func run(m *testing.M) (code int, err error) {
 	return code, err
 }
 
-// apply creates objects from YAML and deletes them after the test.
-func apply(t *testing.T, yaml string) {
+// applyTo creates objects from YAML in a lab, or changes them, and returns the file
+// that they are in.
+func applyTo(t *testing.T, l *lab.Lab, yaml string) (file string) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "objects.yaml")
+	file = filepath.Join(t.TempDir(), "objects.yaml")
 	if err := os.WriteFile(file, []byte(yaml), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := shared.Cluster.Kubectl(t.Context(), "apply", "-f", file); err != nil {
+	if _, err := l.Cluster.Kubectl(t.Context(), "apply", "-f", file); err != nil {
 		t.Fatal(err)
 	}
+	return file
+}
+
+// apply creates objects from YAML and deletes them after the test.
+func apply(t *testing.T, yaml string) {
+	t.Helper()
+	file := applyTo(t, shared, yaml)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		defer cancel()

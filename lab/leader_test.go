@@ -113,17 +113,6 @@ func (p *pair) elected(t *testing.T, was string) (now string) {
 	return now
 }
 
-func (p *pair) apply(t *testing.T, yaml string) {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "objects.yaml")
-	if err := os.WriteFile(file, []byte(yaml), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.Cluster.Kubectl(t.Context(), "apply", "-f", file); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestLeadersChangeDuringAScaleUp: of several replicas one acts. It is killed
 // while it buys for 500 pods, and its follower asked to stop later: no machine is
 // bought twice, none is lost, and every pod runs.
@@ -143,8 +132,8 @@ func TestLeadersChangeDuringAScaleUp(t *testing.T) {
 			bought <- struct{}{}
 		}
 	})
-	p.apply(t, pool("inflate", "node.kubernetes.io/instance-type=m6a.xlarge"))
-	p.apply(t, inflate(pods))
+	applyTo(t, p.Lab, pool("inflate", "node.kubernetes.io/instance-type=m6a.xlarge"))
+	applyTo(t, p.Lab, inflate(pods))
 	select {
 	case <-bought:
 	case <-time.After(time.Minute):
@@ -173,7 +162,7 @@ func TestLeadersChangeDuringAScaleUp(t *testing.T) {
 		t.Errorf("asked to stop, the leader ended with %v", err)
 	}
 	t.Logf("after SIGTERM the process had ended within %.2f s", time.Since(told).Seconds())
-	p.apply(t, inflate(pods+100))
+	applyTo(t, p.Lab, inflate(pods+100))
 	within(t, 5*time.Minute, p.running(t, pods+100))
 	p.once(t)
 	if !third.leads() {
