@@ -4,16 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
-	"strconv"
-	"strings"
 
 	"karpenter/api/v1"
 	"karpenter/internal/cloud"
-	"karpenter/internal/controller/planner"
-	"karpenter/internal/core/world"
 	"karpenter/internal/dump"
-	"karpenter/internal/journal"
 	"karpenter/internal/kube/convert"
 )
 
@@ -28,25 +22,23 @@ func (a *Assembly) World(ctx context.Context) (*dump.Dump, error) {
 	if err := a.parts.Cache.List(ctx, &claims); err != nil {
 		return nil, fmt.Errorf("reading NodeClaims: %w", err)
 	}
-	var records []world.Record
-	for i := range claims.Items {
-		records = append(records, convert.Record(&claims.Items[i]))
-	}
-	slices.SortFunc(records, func(x, y world.Record) int { return strings.Compare(x.Name, y.Name) })
 	refused := a.Provider.Unavailable().All()
 	var closed []dump.Closed
 	for _, k := range cloud.SortedKeys(refused) {
 		closed = append(closed, dump.Closed{Type: k.Type, Zone: k.Zone, CapacityType: k.CapacityType, Until: refused[k].UTC()})
 	}
-	return dump.New("controller", a.parts.Now(), dump.Limits{WhatIfs: planner.Simulations}, s, records, closed), nil
+	return dump.New("controller", a.parts.Now(), dump.Usual(), s, convert.Records(claims.Items), closed), nil
 }
 
 // ServeWorld answers with a dump: of now, or with ?seq=N of that decision of the
 // journal.
 func (a *Assembly) ServeWorld(w http.ResponseWriter, r *http.Request) {
-	d, err := a.World(r.Context())
+	var d *dump.Dump
+	var err error
 	if s := r.URL.Query().Get("seq"); s != "" {
 		d, err = a.decision(s)
+	} else {
+		d, err = a.World(r.Context())
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusNotFound)
@@ -59,11 +51,9 @@ func (a *Assembly) ServeWorld(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a *Assembly) decision(seq string) (*dump.Dump, error) {
-	entries := a.Journal.Entries()
-	n, err := strconv.ParseUint(seq, 10, 64)
-	i := slices.IndexFunc(entries, func(e journal.Entry) bool { return e.Seq == n })
-	if err != nil || i < 0 {
+	e, found := a.Journal.Find(seq)
+	if !found {
 		return nil, fmt.Errorf("no entry %q in the journal; 'karpctl why' lists them", seq)
 	}
-	return entries[i].Dump()
+	return e.Dump()
 }

@@ -68,6 +68,9 @@ type Limits struct {
 	Commands   int `json:"commands,omitempty"`
 }
 
+// Usual are the limits of the controller.
+func Usual() Limits { return Limits{WhatIfs: 100} }
+
 // Plan are the limits as options of schedule.Solve.
 func (l Limits) Plan() schedule.Options { return schedule.Options{MaxOptions: l.MaxOptions} }
 

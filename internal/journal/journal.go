@@ -157,6 +157,17 @@ func (j *Journal) Entries() []Entry {
 	return out
 }
 
+// Find returns the entry with the number, which is given as people write it.
+func (j *Journal) Find(seq string) (Entry, bool) {
+	n, err := strconv.ParseUint(seq, 10, 64)
+	entries := j.Entries()
+	i := slices.IndexFunc(entries, func(e Entry) bool { return e.Seq == n })
+	if err != nil || i < 0 {
+		return Entry{}, false
+	}
+	return entries[i], true
+}
+
 // Since returns the entries after the one with the number, in short, without what
 // stands.
 func (j *Journal) Since(seq uint64) (out []Entry) {
@@ -193,16 +204,15 @@ func (j *Journal) Resume(before []Entry) {
 // ?seq=N one entry complete.
 func (j *Journal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var body any
-	entries := j.Entries()
 	if s := r.URL.Query().Get("seq"); s != "" {
-		seq, err := strconv.ParseUint(s, 10, 64)
-		i := slices.IndexFunc(entries, func(e Entry) bool { return e.Seq == seq })
-		if err != nil || i < 0 {
+		e, found := j.Find(s)
+		if !found {
 			http.Error(w, "no entry with seq="+strconv.Quote(s)+"; ask without seq for the list", http.StatusNotFound)
 			return
 		}
-		body = entries[i]
+		body = e
 	} else {
+		entries := j.Entries()
 		for i := range entries {
 			entries[i].Snapshot = nil
 		}

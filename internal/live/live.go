@@ -39,9 +39,6 @@ type World struct {
 	Notes []string
 }
 
-// simulations is what the controller allows itself for a look.
-const simulations = 100
-
 // nominationWindow is what the controller uses where nothing is set.
 const nominationWindow = 20 * time.Second
 
@@ -131,12 +128,7 @@ func (c Cluster) read(ctx context.Context) (*World, error) {
 	if err := c.Reader.List(ctx, &claims); err != nil {
 		return nil, mayRead(err)
 	}
-	var records []world.Record
-	for i := range claims.Items {
-		records = append(records, convert.Record(&claims.Items[i]))
-	}
-	slices.SortFunc(records, func(x, y world.Record) int { return strings.Compare(x.Name, y.Name) })
-	return &World{Dump: dump.New("cluster", c.Now, dump.Limits{WhatIfs: simulations}, v.Snapshot, records, nil)}, nil
+	return &World{Dump: dump.New("cluster", c.Now, dump.Usual(), v.Snapshot, convert.Records(claims.Items), nil)}, nil
 }
 
 func mayRead(err error) error {
@@ -211,7 +203,7 @@ func Written(files []string, stdin io.Reader, at scenario.Place, now time.Time) 
 	if s == nil {
 		return nil, buildErr
 	}
-	w := &World{Dump: dump.New("manifests", now, dump.Limits{WhatIfs: simulations}, s, m.Records(), nil)}
+	w := &World{Dump: dump.New("manifests", now, dump.Usual(), s, m.Records(), nil)}
 	w.Notes = append(w.Notes, slices.Concat(m.Doubled, scenario.Unsuited(s))...)
 	w.Notes = append(w.Notes, fmt.Sprintf("prices are those of the embedded catalogue of %s, for spot typical ones", scenario.PricesAsOf().Format(time.DateOnly)))
 	if readErr != nil {

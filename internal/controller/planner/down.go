@@ -22,9 +22,6 @@ import (
 	"karpenter/internal/settings"
 )
 
-// whatIfs limits the simulations of one look for machines to remove.
-const whatIfs = 100
-
 // command waits for its last check.
 type command struct {
 	disrupt.Command
@@ -47,7 +44,7 @@ func (p *Planner) down(ctx context.Context, set settings.Settings) error {
 			return err
 		}
 		start := p.Now()
-		d := disrupt.Decide(v.Snapshot, start, disrupt.Options{WhatIfs: whatIfs})
+		d := disrupt.Decide(v.Snapshot, start, dump.Usual().Look())
 		p.Metrics.Evaluated(p.Now().Sub(start))
 		p.stays(v, d, start)
 		marked := false
@@ -59,7 +56,7 @@ func (p *Planner) down(ctx context.Context, set settings.Settings) error {
 			}
 			cmd := command{Command: found, since: start, notBefore: start.Add(wait),
 				id: found.Remove[0].Claim + "-" + strconv.FormatInt(start.Unix(), 36) + "-" + strconv.Itoa(p.serial)}
-			p.Journal.Add(journal.Chosen(v.Snapshot, d, &found, cmd.id, describe(found), dump.Limits{WhatIfs: whatIfs}, start))
+			p.Journal.Add(journal.Chosen(v.Snapshot, d, &found, cmd.id, describe(found), dump.Usual(), start))
 			any, err := p.mark(ctx, cmd)
 			if err != nil {
 				return err

@@ -7,21 +7,26 @@ import (
 	"time"
 
 	"karpenter/internal/core/world"
+	"karpenter/internal/kube/mirror"
 	"karpenter/internal/settings"
 )
-
-// Simulations is how many of them one look for machines to remove may make, for
-// each method.
-const Simulations = whatIfs
 
 // Snapshot returns the cluster as the planner would see it, for whoever asks the
 // same questions again. Pools that rest are not left out.
 func Snapshot(ctx context.Context, m viewer, now time.Time, set settings.Settings) (*world.Snapshot, error) {
+	v, err := see(ctx, m, now, set)
+	if err != nil {
+		return nil, err
+	}
+	return v.Snapshot, nil
+}
+
+func see(ctx context.Context, m viewer, now time.Time, set settings.Settings) (*mirror.View, error) {
 	v, err := m.View(ctx, now, policy(set), nominationWindow(set))
 	if err != nil {
 		return nil, fmt.Errorf("taking a snapshot: %w", err)
 	}
-	return v.Snapshot, nil
+	return v, nil
 }
 
 // Look returns what a pass would decide from now, for people: pools that rest say

@@ -11,7 +11,6 @@ package planner
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -229,9 +228,9 @@ func nominationWindow(set settings.Settings) time.Duration {
 }
 
 func (p *Planner) view(ctx context.Context, set settings.Settings) (*mirror.View, error) {
-	v, err := p.Mirror.View(ctx, p.Now(), policy(set), nominationWindow(set))
+	v, err := see(ctx, p.Mirror, p.Now(), set)
 	if err != nil {
-		return nil, fmt.Errorf("taking a snapshot: %w", err)
+		return nil, err
 	}
 	p.settleAccounts(ctx, v)
 	p.noteMachines(v)

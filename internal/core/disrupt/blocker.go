@@ -125,7 +125,11 @@ func protectedPod(c candidate) reason.Reason {
 
 // protects reports whether the pod keeps its place now.
 func (c candidate) protects(p *world.Pod) bool {
-	return p.DoNotEvict || p.DoNotEvictUntil != nil && c.before(*p.DoNotEvictUntil)
+	until := p.ProtectedUntil()
+	if until != nil {
+		return c.before(*until)
+	}
+	return p.DoNotEvict
 }
 
 // restFor is how long a pod that was moved to save money is left alone.

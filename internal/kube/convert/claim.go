@@ -139,6 +139,16 @@ func parsePods(text string) []world.ObjectName {
 	return out
 }
 
+// Records translates NodeClaims, and puts them in the order of their names.
+func Records(claims []karpv1.NodeClaim) []world.Record {
+	var out []world.Record
+	for i := range claims {
+		out = append(out, Record(&claims[i]))
+	}
+	slices.SortFunc(out, func(a, b world.Record) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
 // Record translates a NodeClaim. Its UID is the token of the launch.
 func Record(c *karpv1.NodeClaim) world.Record {
 	out := world.Record{
