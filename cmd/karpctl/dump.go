@@ -117,7 +117,8 @@ func replayCommand() *cobra.Command {
 		Use:   "replay FILE",
 		Short: "Make the decision of a dump again",
 		Long: `Replay makes the decision of a dump again and prints it. It asks no cluster, no
-cloud and no clock, so the same dump gives the same bytes on any machine.
+cloud and no clock, so the same dump gives the same bytes on any machine of the same
+architecture.
 
 Exit code 0: it is the decision that the dump holds; 1: the dump could not be read,
 or the command line is wrong; 2: it is another one, as after a change of the

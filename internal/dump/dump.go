@@ -4,7 +4,7 @@
 // It imports the core and the standard library, and is pure but for the readers
 // and writers that it is given. What always holds: a dump holds no secret, no
 // environment, no user data and no annotation of others; what is decided from it
-// is the same on every machine, byte for byte.
+// is the same on every machine of an architecture, byte for byte.
 package dump
 
 import (
