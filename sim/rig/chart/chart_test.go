@@ -70,7 +70,7 @@ func TestTheSameRecordsGiveTheSameBytes(t *testing.T) {
 		runs := []Run{run("before", 48), run("after", 48)}
 		return Page("t", []Table{Totals(runs...), Hourly(runs[1])}, runs...)
 	}
-	if page() != page() {
+	if first, second := page(), page(); first != second {
 		t.Error("two pages differ")
 	}
 }
