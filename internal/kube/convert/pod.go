@@ -67,8 +67,10 @@ func (l *Lookups) Pod(p *corev1.Pod) world.Pod {
 func protection(p *corev1.Pod, out *world.Pod) {
 	out.DoNotEvict = p.Annotations[dialect.AnnotationDoNotEvict] == "true"
 	value := p.Annotations[dialect.AnnotationDoNotDisrupt]
+	if value == "" || value == "false" { // nearly all pods: nothing is parsed
+		return
+	}
 	switch d, err := time.ParseDuration(value); {
-	case value == "" || value == "false":
 	case value == "true", err == nil && d > 0 && p.Status.StartTime == nil:
 		out.DoNotEvict = true
 	case err == nil && d > 0:
