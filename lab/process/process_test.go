@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"os/exec"
 	"testing"
 	"time"
@@ -9,8 +10,10 @@ import (
 func start(t *testing.T, args ...string) Record {
 	t.Helper()
 	cmd := exec.Command(args[0], args[1:]...)
-	if err := cmd.Start(); err != nil {
-		t.Skip(err)
+	if err := cmd.Start(); errors.Is(err, exec.ErrNotFound) {
+		t.Skipf("a program to look at is missing: %v", err)
+	} else if err != nil {
+		t.Fatal(err)
 	}
 	go func() { _ = cmd.Wait() }()
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
